@@ -1,0 +1,89 @@
+// One model's generation: the admission queue, the sequences, and the thread that alone changes generation state.
+//
+// A step: take commands (cancel, new requests) -> end what is expired or gone, each with its last event -> schedule ->
+// forward -> sample -> commit (the only place where a sequence grows) -> detokenize, match stops, push events.
+// Every accepted request gets exactly one last event. A full event ring parks its sequence (it stops generating, keeps
+// its blocks) until the client reads; a cancel frees its blocks within one step.
+//
+// submit(), stats(), step_records() and drain() may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "engine/request.h"
+#include "kv/kv_manager.h"
+#include "metrics/metrics.h"
+#include "runner/step_runner.h"
+#include "sched/policy.h"
+#include "tokenizer/tokenizer.h"
+
+namespace headrace {
+
+struct EngineOptions {
+  SchedulerLimits scheduler;
+  int max_queue = 256;           // requests that wait; one more is refused (kExhausted)
+  int event_ring = 256;          // events a client may leave unread before its sequence is parked
+  Duration queue_timeout{0};     // 0: none
+  int num_step_records = 4096;   // kept for tests and the dashboard
+};
+
+// What a step did: evidence for tests, numbers for the log and the dashboard.
+struct StepRecord {
+  std::uint64_t step = 0;
+  int num_rows = 0;
+  int num_prefill_rows = 0;
+  int num_sequences = 0;
+  int num_preempted = 0;
+  int num_started = 0;
+  int num_cached_tokens = 0;  // prefix hits of the sequences it started
+  Duration duration{0};
+};
+
+struct EngineStats {
+  int running = 0;
+  int waiting = 0;
+  KvOccupancy kv;
+  std::int64_t live_kv_tokens = 0;  // tokens whose KV is held by running sequences
+  std::uint64_t steps = 0;
+  bool draining = false;
+};
+
+class Engine {
+ public:
+  // The parts live as long as the engine; the runner and the kv manager are used by its thread alone.
+  struct Parts {
+    std::unique_ptr<StepRunner> runner;
+    std::unique_ptr<KvManager> kv;
+    std::unique_ptr<BatchingPolicy> policy;
+    std::shared_ptr<const Tokenizer> tokenizer;
+    std::shared_ptr<Metrics> metrics;      // may be null
+    std::shared_ptr<const Clock> clock;
+  };
+  Engine(Parts parts, const EngineOptions& options);
+  ~Engine();  // stops the thread; what is not finished ends with kCancelled
+
+  void start();  // the engine's thread; without it, step() is called by hand (tests, simulation)
+  bool step();   // one step; false if there was nothing to do
+
+  // Refused: a full queue (kExhausted), draining (kUnavailable), a prompt longer than the context or one that can never
+  // fit the KV memory (kInvalidArgument). A refusal costs no work.
+  Result<std::unique_ptr<RequestHandle>> submit(RequestSpec spec);
+
+  // No new requests; returns when all have ended or `timeout` has passed (then the rest is cancelled): true if all ended.
+  bool drain(Duration timeout);
+
+  EngineStats stats() const;
+  std::vector<StepRecord> step_records() const;
+  int max_context() const;
+  const Tokenizer& tokenizer() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace headrace
