@@ -1,9 +1,14 @@
-// Every number the program shows, by the names of docs' interface: vLLM's where vLLM has the measure, headrace_ beside
-// them. One Metrics per served model, all in one registry. Thread-safe; observing costs no lock on the engine's path
-// longer than one counter's.
+// Every number the program shows, by the names of docs' interface: vLLM's where vLLM has the
+// measure, headrace_ beside them. One Metrics per served model; text_of() prints those of several
+// models as one page. Any thread may observe and print; an observation holds no lock longer than
+// one counter's.
+//
+// The engine reports everything but outcome(), which only the server knows whole: it also sees what
+// never reached the engine. Times are taken in nanoseconds and shown in seconds.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -17,6 +22,8 @@ class Metrics {
  public:
   explicit Metrics(std::string model_name);
   ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
 
   // Requests
   void request_finished(std::string_view finish_reason);  // stop, length, abort, error
@@ -39,6 +46,8 @@ class Metrics {
 
   // Prometheus text exposition format, version 0.0.4.
   std::string text() const;
+  // The same for several models: each family once, with a line per model.
+  static std::string text_of(std::span<const Metrics* const> all);
 
  private:
   class Impl;
