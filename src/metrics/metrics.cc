@@ -20,9 +20,12 @@ using Buckets = prometheus::Histogram::BucketBoundaries;
 Buckets latency_buckets(double end_s) {
   static constexpr std::array<double, 9> kSteps = {1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 7.5};
   Buckets buckets;
-  for (double decade = 1e-3; decade < end_s; decade *= 10) {
+  for (double decade = 1; decade < end_s * 1000; decade *= 10) {
     for (double step : kSteps) {
-      if (decade * step <= end_s) buckets.push_back(decade * step);
+      const double bound_s = step * decade / 1000;  // one rounding, so that 0.32 prints as 0.32
+      if (bound_s <= end_s) {
+        buckets.push_back(bound_s);
+      }
     }
   }
   return buckets;
@@ -65,7 +68,9 @@ constexpr std::array<Outcome, 6> kOutcomes = {Outcome::kOk,
 class Metrics::Impl {
  public:
   explicit Impl(std::string model_name) : labels_{{"model_name", std::move(model_name)}} {
-    for (std::string_view reason : kFinishReasons) success_by_reason(reason);
+    for (std::string_view reason : kFinishReasons) {
+      success_by_reason(reason);
+    }
     for (Outcome outcome : kOutcomes) requests_by_outcome(outcome);
   }
 
@@ -238,14 +243,18 @@ std::string Metrics::text_of(std::span<const Metrics* const> all) {
   for (const Metrics* metrics : all) {
     for (prometheus::MetricFamily& family : metrics->impl_->collect()) {
       const auto [place, is_new] = by_name.try_emplace(family.name, family);
-      if (is_new) continue;
+      if (is_new) {
+        continue;
+      }
       auto& merged = place->second.metric;
       merged.insert(merged.end(), family.metric.begin(), family.metric.end());
     }
   }
   std::vector<prometheus::MetricFamily> families;
   families.reserve(by_name.size());
-  for (auto& [name, family] : by_name) families.push_back(std::move(family));
+  for (auto& [name, family] : by_name) {
+    families.push_back(std::move(family));
+  }
   return prometheus::TextSerializer().Serialize(families);
 }
 

@@ -15,7 +15,7 @@ TEST(Metrics, CountersStartAtZeroSoThatRatesWork) {
   const std::string text = Metrics("tiny").text();
   EXPECT_THAT(
       text,
-      HasSubstr("vllm:request_success_total{finished_reason=\"stop\",model_name=\"tiny\"} 0\n"));
+      HasSubstr("vllm:request_success_total{model_name=\"tiny\",finished_reason=\"stop\"} 0\n"));
   EXPECT_THAT(text,
               HasSubstr("headrace_requests_total{model_name=\"tiny\",outcome=\"rejected\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("vllm:num_preemptions_total{model_name=\"tiny\"} 0\n"));
@@ -39,7 +39,7 @@ TEST(Metrics, EveryMeasureStandsUnderItsName) {
   metrics.memory_bytes("kv", 4096);
   const std::string text = metrics.text();
   for (const char* line : {
-           "vllm:request_success_total{finished_reason=\"length\",model_name=\"tiny\"} 1\n",
+           "vllm:request_success_total{model_name=\"tiny\",finished_reason=\"length\"} 1\n",
            "headrace_requests_total{model_name=\"tiny\",outcome=\"ok\"} 1\n",
            "vllm:request_queue_time_seconds_count{model_name=\"tiny\"} 1\n",
            "vllm:time_to_first_token_seconds_sum{model_name=\"tiny\"} 0.03\n",
@@ -58,7 +58,7 @@ TEST(Metrics, EveryMeasureStandsUnderItsName) {
            "vllm:prefix_cache_queries_total{model_name=\"tiny\"} 100\n",
            "vllm:prefix_cache_hits_total{model_name=\"tiny\"} 64\n",
            "headrace_memory_bytes{model_name=\"tiny\",part=\"kv\"} 4096\n",
-           "headrace_latency_seconds{measure=\"itl\",model_name=\"tiny\",quantile=\"0.99\"} "
+           "headrace_latency_seconds{model_name=\"tiny\",measure=\"itl\",quantile=\"0.99\"} "
            "0.004\n",
        }) {
     EXPECT_THAT(text, HasSubstr(line));
