@@ -1,7 +1,8 @@
 // Turns a stream of tokens into a stream of text that never holds half a UTF-8 character.
 //
-// Up to three bytes of an unfinished character are held back until the next tokens complete it, or until flush(), where
-// they become U+FFFD. concat(push(...)) + flush() == Tokenizer::decode(all tokens), exactly.
+// Up to three bytes of an unfinished character are held back until the next tokens complete it, or
+// until flush(), where they become U+FFFD. concat(push(...)) + flush() == Tokenizer::decode(all
+// tokens), exactly.
 //
 // One object per sequence, one thread at a time. The tokenizer must outlive it.
 #pragma once

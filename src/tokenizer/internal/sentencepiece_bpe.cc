@@ -1,0 +1,164 @@
+#include "tokenizer/internal/sentencepiece_bpe.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "base/utf8.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // ▁, U+2581
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') {
+    return c - '0';
+  }
+  if (c >= 'A' && c <= 'F') {
+    return c - 'A' + 10;
+  }
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+// "<0x0A>" is 10; -1 for anything else.
+int byte_of_token(std::string_view piece) {
+  if (piece.size() != 6 || piece.substr(0, 3) != "<0x" || piece[5] != '>') {
+    return -1;
+  }
+  const int high = hex_digit(piece[3]);
+  const int low = hex_digit(piece[4]);
+  return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SentencePieceBpe>> SentencePieceBpe::create(const Vocabulary& vocabulary) {
+  if (vocabulary.data().scores.empty()) {
+    return make_error(ErrorCode::kCorrupt,
+                      "tokenizer: model 'llama' needs a score for each token; the file has none");
+  }
+  std::unique_ptr<SentencePieceBpe> model(new SentencePieceBpe(vocabulary));
+  HR_RETURN_IF_ERROR(model->read_byte_tokens());
+  model->rank_pieces();
+  return model;
+}
+
+Status SentencePieceBpe::read_byte_tokens() {
+  byte_ids_.fill(-1);
+  for (std::size_t i = 0; i < vocabulary_->size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    if (vocabulary_->kind(id) != TokenKind::kByte) {
+      continue;
+    }
+    const int byte = byte_of_token(vocabulary_->piece(id));
+    if (byte < 0) {
+      return make_error(ErrorCode::kCorrupt,
+                        "tokenizer: byte token {} reads '{}', not <0x00> to <0xFF>",
+                        id,
+                        vocabulary_->piece(id));
+    }
+    if (byte_ids_[static_cast<std::size_t>(byte)] < 0) {
+      byte_ids_[static_cast<std::size_t>(byte)] = id;
+    }
+  }
+  const auto missing = std::find(byte_ids_.begin(), byte_ids_.end(), -1);
+  if (missing != byte_ids_.end()) {
+    return make_error(ErrorCode::kCorrupt,
+                      "tokenizer: the byte token <0x{:02X}> is missing",
+                      missing - byte_ids_.begin());
+  }
+  return {};
+}
+
+// Equal scores get equal ranks, so that place decides between them.
+void SentencePieceBpe::rank_pieces() {
+  const auto& scores = vocabulary_->data().scores;
+  std::vector<float> distinct = scores;
+  std::sort(distinct.begin(), distinct.end(), std::greater<>());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  pieces_.reserve(vocabulary_->size());
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    const TokenKind kind = vocabulary_->kind(id);
+    if (kind != TokenKind::kNormal && kind != TokenKind::kUserDefined) {
+      continue;
+    }
+    const auto place =
+        std::lower_bound(distinct.begin(), distinct.end(), scores[i], std::greater<>());
+    std::string piece = escape(vocabulary_->piece(id));
+    longest_piece_ = std::max(longest_piece_, piece.size());
+    pieces_.emplace(std::move(piece),
+                    Merge{static_cast<std::uint32_t>(place - distinct.begin()), id});
+  }
+}
+
+std::string SentencePieceBpe::escape(std::string_view text) const {
+  std::string escaped;
+  escaped.reserve(text.size());
+  for (const char c : text) {
+    if (c == ' ') {
+      escaped += kSpaceMark;
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+Merge SentencePieceBpe::find(std::string_view piece) const {
+  if (piece.size() > longest_piece_) {
+    return {};
+  }
+  const auto it = pieces_.find(piece);
+  return it == pieces_.end() ? Merge{} : it->second;
+}
+
+void SentencePieceBpe::encode(std::string_view text, std::vector<TokenId>& ids) const {
+  std::string prefixed;
+  if (adds_leading_space()) {
+    prefixed.append(kSpaceMark).append(text);
+    text = prefixed;
+  }
+  std::vector<MergeSymbol> symbols;
+  symbols.reserve(text.size());
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t end = i + static_cast<std::size_t>(decode_utf8(text.substr(i)).length);
+    symbols.push_back({find(text.substr(i, end - i)).id,
+                       static_cast<std::uint32_t>(i),
+                       static_cast<std::uint32_t>(end)});
+    i = end;
+  }
+  MergeScratch scratch;
+  merge_all(symbols, scratch, [&](const MergeSymbol& left, const MergeSymbol& right) {
+    return find(text.substr(left.begin, right.end - left.begin));
+  });
+  for (const MergeSymbol& symbol : symbols) {
+    if (symbol.id >= 0) {
+      ids.push_back(symbol.id);
+      continue;
+    }
+    for (std::size_t i = symbol.begin; i < symbol.end; ++i) {
+      ids.push_back(byte_ids_[static_cast<unsigned char>(text[i])]);
+    }
+  }
+}
+
+std::string SentencePieceBpe::token_bytes(TokenId id) const {
+  const std::string_view piece = vocabulary_->piece(id);
+  if (vocabulary_->kind(id) == TokenKind::kByte) {
+    return std::string(1, static_cast<char>(byte_of_token(piece)));
+  }
+  std::string bytes;
+  for (std::size_t i = 0; i < piece.size();) {
+    if (piece.substr(i, kSpaceMark.size()) == kSpaceMark) {
+      bytes += ' ';
+      i += kSpaceMark.size();
+    } else {
+      bytes += piece[i++];
+    }
+  }
+  return bytes;
+}
+
+}  // namespace headrace
