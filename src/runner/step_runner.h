@@ -1,5 +1,5 @@
-// Runs one step of a model over plain rows. Knows nothing of requests or of the plan that asked for it, so speculation,
-// scoring and prefill use it alike. One thread (the engine's).
+// Runs one step of a model over plain rows. Knows nothing of requests or of the plan that asked for
+// it, so speculation, scoring and prefill use it alike. One thread (the engine's).
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@ namespace headrace {
 struct SequenceRows {
   std::span<const TokenId> tokens;  // at least one
   int num_computed = 0;
-  TableId table;                    // block lists are read from the KvManager; room is reserved
-  int num_logits = 0;               // logits of the last n rows; 0: none
+  TableId table;       // block lists are read from the KvManager; room is reserved
+  int num_logits = 0;  // logits of the last n rows; 0: none
 };
 
 struct RunnerLimits {
@@ -34,11 +34,14 @@ class StepRunner {
   virtual const RunnerLimits& limits() const = 0;
   virtual int vocab_size() const = 0;
 
-  // Computes the rows and appends their K and V. Returns false if `abort` was set and the step was given up: what it
-  // would have computed then counts as not computed.
-  virtual bool run(std::span<const SequenceRows> rows, const KvManager& kv, const std::atomic<bool>* abort) = 0;
+  // Computes the rows and appends their K and V. Returns false if `abort` was set and the step was
+  // given up: what it would have computed then counts as not computed.
+  virtual bool run(std::span<const SequenceRows> rows,
+                   const KvManager& kv,
+                   const std::atomic<bool>* abort) = 0;
 
-  // Row i of the logits asked for, in the order of `rows`, then of positions; valid until the next run(). [V]
+  // Row i of the logits asked for, in the order of `rows`, then of positions; valid until the next
+  // run(). [V]
   virtual std::span<const float> logits(int logit_idx) const = 0;
 };
 
