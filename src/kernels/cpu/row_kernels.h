@@ -54,8 +54,8 @@ constexpr std::size_t attention_scratch_floats(int num_rows, int head_dim) {
 struct RowKernels {
   // The states of partitions [begin, end) to `states`, one after the other.
   void (*attend_partitions)(const AttentionTile& tile, int begin, int end, float* states, float* scratch);
-  // Folds num_states states and writes the tile's output.
-  void (*finish)(const AttentionTile& tile, const float* states, int num_states, float* scratch);
+  // Folds num_states states into the first and writes the tile's output.
+  void (*finish)(const AttentionTile& tile, float* states, int num_states);
   // Both at once, keeping only two states.
   void (*attend)(const AttentionTile& tile, int begin, int end, float* scratch);
 

@@ -1,0 +1,391 @@
+// Flash attention of one tile over sixteen-lane vectors; see row_kernels.h for the scheme. Included once by a tier's
+// row_kernels.cc, after its vec16.h; everything is in that file's anonymous namespace.
+//
+// Order of arithmetic of a row, whatever the tile: a score is summed over D in order; the values of a step over its
+// tokens in order; the weights lane by lane (token mod 16) over a partition, then across lanes.
+#pragma once
+
+#include "kernels/cpu/row_kernels.h"
+
+#if defined(__clang__)
+#define HR_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define HR_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+namespace headrace {
+namespace {
+
+constexpr int kStepBlocks = kAttentionStep / kBlockTokens;
+constexpr float kScoreLimit = 1e30F;   // so that no score is infinite
+constexpr float kNoScore = -1e31F;     // the maximum before any score
+constexpr float kLog2e = 1.44269504F;  // scores are in base 2
+
+inline int least(int a, int b) { return a < b ? a : b; }
+inline int most(int a, int b) { return a > b ? a : b; }
+
+// 2^x for x <= 0; 0 below -126.5. A polynomial of degree 6 for the fraction, relative error 2e-9 before rounding.
+inline Vec16 exp2_16(const Vec16& x) {
+  const Vec16 clamped = max16(set16(-127.0F), x);
+  const Vec16 whole = round16(clamped);
+  const Vec16 r = sub(clamped, whole);
+  Vec16 p = set16(0x1.41fbbcp-13F);
+  p = mul_add(p, r, set16(0x1.5f3e52p-10F));
+  p = mul_add(p, r, set16(0x1.3b2d4cp-7F));
+  p = mul_add(p, r, set16(0x1.c6aee8p-5F));
+  p = mul_add(p, r, set16(0x1.ebfbdcp-3F));
+  p = mul_add(p, r, set16(0x1.62e430p-1F));
+  p = mul_add(p, r, set16(1.0F));
+  return mul(p, pow2(whole));
+}
+
+inline float exp2_1(float x) {
+  float lanes[16];
+  store16(lanes, exp2_16(set16(x)));
+  return lanes[0];
+}
+
+// [R] m, [R] l, [R, D] weighted values: of one partition, or of all so far.
+struct State {
+  float* max;
+  float* sum;
+  float* values;
+};
+
+inline State state_at(float* memory, int num_rows) {
+  return {memory, memory + num_rows, memory + 2 * static_cast<std::ptrdiff_t>(num_rows)};
+}
+
+struct Scratch {
+  float* q;          // [R, D], times scale * log2(e)
+  float* scores;     // [R, 64]; weights after the softmax
+  float* lane_sums;  // [R, 16]
+  float* decay;      // [R]
+  float* states[2];
+  float* kv;         // K [64 * D], V [64 * D] of a step in float32
+};
+
+inline Scratch scratch_of(const AttentionTile& tile, float* memory) {
+  const auto rows = static_cast<std::ptrdiff_t>(tile.num_rows());
+  const auto state_floats =
+      static_cast<std::ptrdiff_t>(attention_state_floats(tile.num_rows(), tile.head_dim));
+  Scratch out;
+  out.q = memory;
+  out.scores = out.q + rows * tile.head_dim;
+  out.lane_sums = out.scores + rows * kAttentionStep;
+  out.decay = out.lane_sums + rows * 16;
+  out.states[0] = out.decay + rows * 16;
+  out.states[1] = out.states[0] + state_floats;
+  out.kv = out.states[1] + state_floats;
+  return out;
+}
+
+// The tokens [begin, end) of a step, relative to its first, that at least one row sees; blocks likewise.
+struct Step {
+  int first_token;
+  int begin, end;
+  int first_block() const { return begin / kBlockTokens; }
+  int block_end() const { return (end + kBlockTokens - 1) / kBlockTokens; }
+};
+
+inline int first_visible(const AttentionTile& tile, int query) {
+  const int position = tile.first_position + query;
+  return tile.window > 0 ? most(0, position - tile.window + 1) : 0;
+}
+
+inline Step step_at(const AttentionTile& tile, int first_token) {
+  const int from = first_visible(tile, 0) - first_token;
+  const int to = tile.first_position + tile.num_queries - first_token;
+  return {first_token, most(0, from), least(kAttentionStep, to)};
+}
+
+template <int R, int B, typename T>
+void score_tile(const float* q, int dim, const T* const* keys, float* scores) {
+  Vec16 sums[R][B];
+  HR_UNROLL for (int r = 0; r < R; ++r) {
+    HR_UNROLL for (int b = 0; b < B; ++b) { sums[r][b] = set16(0); }
+  }
+  for (int d = 0; d < dim; ++d) {
+    Vec16 k[B];
+    HR_UNROLL for (int b = 0; b < B; ++b) { k[b] = load16(keys[b] + static_cast<std::ptrdiff_t>(d) * 16); }
+    HR_UNROLL for (int r = 0; r < R; ++r) {
+      const Vec16 x = set16(q[static_cast<std::ptrdiff_t>(r) * dim + d]);
+      HR_UNROLL for (int b = 0; b < B; ++b) { sums[r][b] = mul_add(x, k[b], sums[r][b]); }
+    }
+  }
+  HR_UNROLL for (int r = 0; r < R; ++r) {
+    HR_UNROLL for (int b = 0; b < B; ++b) { store16(scores + r * kAttentionStep + b * 16, sums[r][b]); }
+  }
+}
+
+template <int R, typename T>
+void score_rows(const float* q, int dim, const T* const* keys, int num_blocks, float* scores) {
+  int b = 0;
+  for (; b + kScoreBlocks <= num_blocks; b += kScoreBlocks) {
+    score_tile<R, kScoreBlocks>(q, dim, keys + b, scores + b * 16);
+  }
+  for (; b < num_blocks; ++b) {
+    score_tile<R, 1>(q, dim, keys + b, scores + b * 16);
+  }
+}
+
+// The last num_rows < R rows, each number of them with its own tile.
+template <int R, typename T>
+void score_rest(int num_rows, const float* q, int dim, const T* const* keys, int num_blocks, float* scores) {
+  if constexpr (R > 1) {
+    if (num_rows == R - 1) {
+      score_rows<R - 1>(q, dim, keys, num_blocks, scores);
+    } else {
+      score_rest<R - 1>(num_rows, q, dim, keys, num_blocks, scores);
+    }
+  }
+}
+
+// values = values * decay + sum over tokens [begin, end) of weight * V, for R rows and V vectors of D.
+template <int R, int V, typename T>
+void value_tile(const float* weights, const float* decay, const T* const* blocks, const Step& step, int dim,
+                float* values) {
+  Vec16 sums[R][V];
+  HR_UNROLL for (int r = 0; r < R; ++r) {
+    const Vec16 factor = set16(decay[r]);
+    HR_UNROLL for (int v = 0; v < V; ++v) {
+      sums[r][v] = mul(load16(values + static_cast<std::ptrdiff_t>(r) * dim + v * 16), factor);
+    }
+  }
+  for (int token = step.begin; token < step.end; ++token) {
+    const T* row = blocks[token / kBlockTokens] + static_cast<std::ptrdiff_t>(token % kBlockTokens) * dim;
+    Vec16 x[V];
+    HR_UNROLL for (int v = 0; v < V; ++v) { x[v] = load16(row + v * 16); }
+    HR_UNROLL for (int r = 0; r < R; ++r) {
+      const Vec16 weight = set16(weights[r * kAttentionStep + token]);
+      HR_UNROLL for (int v = 0; v < V; ++v) { sums[r][v] = mul_add(weight, x[v], sums[r][v]); }
+    }
+  }
+  HR_UNROLL for (int r = 0; r < R; ++r) {
+    HR_UNROLL for (int v = 0; v < V; ++v) {
+      store16(values + static_cast<std::ptrdiff_t>(r) * dim + v * 16, sums[r][v]);
+    }
+  }
+}
+
+template <int R, typename T>
+void value_rows(const float* weights, const float* decay, const T* const* blocks, const Step& step, int dim,
+                float* values) {
+  int d = 0;
+  const T* columns[kStepBlocks];
+  const auto shift = [&] {
+    for (int b = step.first_block(); b < step.block_end(); ++b) {
+      columns[b] = blocks[b] + d;
+    }
+  };
+  for (; d + kValueVecs * 16 <= dim; d += kValueVecs * 16) {
+    shift();
+    value_tile<R, kValueVecs>(weights, decay, columns, step, dim, values + d);
+  }
+  for (; d < dim; d += 16) {
+    shift();
+    value_tile<R, 1>(weights, decay, columns, step, dim, values + d);
+  }
+}
+
+template <int R, typename T>
+void value_rest(int num_rows, const float* weights, const float* decay, const T* const* blocks, const Step& step,
+                int dim, float* values) {
+  if constexpr (R > 1) {
+    if (num_rows == R - 1) {
+      value_rows<R - 1>(weights, decay, blocks, step, dim, values);
+    } else {
+      value_rest<R - 1>(num_rows, weights, decay, blocks, step, dim, values);
+    }
+  }
+}
+
+// Turns a row's scores into weights against its new maximum, and notes how much what came before decays.
+inline void soften_row(const Step& step, int row_begin, int row_end, float* scores, State state, float* lane_sums,
+                       float* decay) {
+  constexpr float kMasked = -__builtin_inff();
+  const bool all_seen = row_begin <= 0 && row_end >= kAttentionStep && step.begin == 0 && step.end == kAttentionStep;
+  Vec16 s[kStepBlocks];
+  HR_UNROLL for (int b = 0; b < kStepBlocks; ++b) {
+    if (all_seen) {
+      s[b] = load16(scores + b * 16);
+    } else if (b < step.first_block() || b >= step.block_end()) {
+      s[b] = set16(kMasked);
+    } else {
+      s[b] = keep_range(load16(scores + b * 16), row_begin - b * 16, row_end - b * 16, kMasked);
+    }
+    s[b] = min16(set16(kScoreLimit), s[b]);
+  }
+  // A score below -1e30 counts as -1e30 for the maximum alone: its weight is 0 beside any other.
+  Vec16 best = set16(*state.max);
+  HR_UNROLL for (int b = 0; b < kStepBlocks; ++b) { best = max16(best, s[b]); }
+  const float old_max = *state.max;
+  const float new_max = max_lanes(best);
+  *state.max = new_max;
+  *decay = new_max == old_max ? 1.0F : exp2_1(old_max - new_max);
+  Vec16 sums = mul(load16(lane_sums), set16(*decay));
+  const Vec16 shift = set16(new_max);
+  HR_UNROLL for (int b = 0; b < kStepBlocks; ++b) {
+    const Vec16 weight = exp2_16(sub(s[b], shift));
+    store16(scores + b * 16, weight);
+    sums = add(sums, weight);
+  }
+  store16(lane_sums, sums);
+}
+
+template <typename T>
+void attend_step(const AttentionTile& tile, const Step& step, const T* const* keys, const T* const* values,
+                 const Scratch& scratch, const State& state) {
+  const int num_rows = tile.num_rows();
+  const int dim = tile.head_dim;
+  const int first = step.first_block();
+  const int num_blocks = step.block_end() - first;
+  int row = 0;
+  for (; row + kScoreRows <= num_rows; row += kScoreRows) {
+    score_rows<kScoreRows>(scratch.q + static_cast<std::ptrdiff_t>(row) * dim, dim, keys + first, num_blocks,
+                           scratch.scores + row * kAttentionStep + first * 16);
+  }
+  score_rest<kScoreRows>(num_rows - row, scratch.q + static_cast<std::ptrdiff_t>(row) * dim, dim, keys + first,
+                         num_blocks, scratch.scores + row * kAttentionStep + first * 16);
+  for (row = 0; row < num_rows; ++row) {
+    const int query = row / tile.group;
+    const int row_begin = first_visible(tile, query) - step.first_token;
+    const int row_end = tile.first_position + query + 1 - step.first_token;
+    soften_row(step, row_begin, row_end, scratch.scores + row * kAttentionStep,
+               {state.max + row, nullptr, nullptr}, scratch.lane_sums + row * 16, scratch.decay + row);
+  }
+  for (row = 0; row + kValueRows <= num_rows; row += kValueRows) {
+    value_rows<kValueRows>(scratch.scores + row * kAttentionStep, scratch.decay + row, values, step, dim,
+                           state.values + static_cast<std::ptrdiff_t>(row) * dim);
+  }
+  value_rest<kValueRows>(num_rows - row, scratch.scores + row * kAttentionStep, scratch.decay + row, values, step, dim,
+                         state.values + static_cast<std::ptrdiff_t>(row) * dim);
+}
+
+// Reads the cache where it lies, or, for more rows than one register tile, turns a step of it into float32 once.
+template <typename T>
+void load_and_attend_step(const AttentionTile& tile, const Step& step, const Scratch& scratch, const State& state) {
+  const std::ptrdiff_t half = static_cast<std::ptrdiff_t>(tile.head_dim) * kBlockTokens;
+  const T* keys[kStepBlocks] = {};
+  const T* values[kStepBlocks] = {};
+  for (int b = step.first_block(); b < step.block_end(); ++b) {
+    const std::int32_t block = tile.blocks[step.first_token / kBlockTokens + b];
+    keys[b] = reinterpret_cast<const T*>(tile.kv + block * tile.block_stride);
+    values[b] = keys[b] + half;
+  }
+  if (sizeof(T) == sizeof(float) || tile.num_rows() <= kScoreRows) {
+    attend_step<T>(tile, step, keys, values, scratch, state);
+    return;
+  }
+  const float* wide_keys[kStepBlocks] = {};
+  const float* wide_values[kStepBlocks] = {};
+  for (int b = step.first_block(); b < step.block_end(); ++b) {
+    float* wide = scratch.kv + 2 * half * b;
+    for (std::ptrdiff_t i = 0; i < 2 * half; i += 16) {
+      store16(wide + i, load16(keys[b] + i));
+    }
+    wide_keys[b] = wide;
+    wide_values[b] = wide + half;
+  }
+  attend_step<float>(tile, step, wide_keys, wide_values, scratch, state);
+}
+
+inline void attend_partition(const AttentionTile& tile, int partition, const Scratch& scratch, const State& state) {
+  const int num_rows = tile.num_rows();
+  for (int row = 0; row < num_rows; ++row) {
+    state.max[row] = kNoScore;
+    store16(scratch.lane_sums + row * 16, set16(0));
+  }
+  for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(num_rows) * tile.head_dim; i += 16) {
+    store16(state.values + i, set16(0));
+  }
+  const int first_token = partition * kPartitionTokens;
+  for (int token = first_token; token < first_token + kPartitionTokens; token += kAttentionStep) {
+    const Step step = step_at(tile, token);
+    if (step.begin >= step.end) {
+      continue;
+    }
+    if (tile.type == KvType::kF16) {
+      load_and_attend_step<std::uint16_t>(tile, step, scratch, state);
+    } else {
+      load_and_attend_step<float>(tile, step, scratch, state);
+    }
+  }
+  for (int row = 0; row < num_rows; ++row) {
+    state.sum[row] = sum_lanes(load16(scratch.lane_sums + row * 16));
+  }
+}
+
+// Folds a later partition into the total. One without any score leaves the total as it is, bit for bit.
+inline void fold(const AttentionTile& tile, const State& part, const State& total) {
+  for (int row = 0; row < tile.num_rows(); ++row) {
+    const float new_max = part.max[row] > total.max[row] ? part.max[row] : total.max[row];
+    const float old_factor = exp2_1(total.max[row] - new_max);
+    const float new_factor = exp2_1(part.max[row] - new_max);
+    total.max[row] = new_max;
+    total.sum[row] = total.sum[row] * old_factor + part.sum[row] * new_factor;
+    const Vec16 a = set16(old_factor);
+    const Vec16 b = set16(new_factor);
+    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(row) * tile.head_dim;
+    for (std::ptrdiff_t i = first; i < first + tile.head_dim; i += 16) {
+      store16(total.values + i, mul_add(load16(part.values + i), b, mul(load16(total.values + i), a)));
+    }
+  }
+}
+
+inline void write_out(const AttentionTile& tile, const State& total) {
+  for (int row = 0; row < tile.num_rows(); ++row) {
+    const float* values = total.values + static_cast<std::ptrdiff_t>(row) * tile.head_dim;
+    float* out = tile.out + (row / tile.group) * tile.row_stride +
+                 static_cast<std::ptrdiff_t>(row % tile.group) * tile.head_dim;
+    const Vec16 factor = set16(1.0F / total.sum[row]);
+    for (int d = 0; d < tile.head_dim; d += 16) {
+      store16(out + d, mul(load16(values + d), factor));
+    }
+  }
+}
+
+inline void scale_queries(const AttentionTile& tile, float* q) {
+  const Vec16 factor = set16(tile.scale * kLog2e);
+  for (int row = 0; row < tile.num_rows(); ++row) {
+    const float* from = tile.q + (row / tile.group) * tile.row_stride +
+                        static_cast<std::ptrdiff_t>(row % tile.group) * tile.head_dim;
+    for (int d = 0; d < tile.head_dim; d += 16) {
+      store16(q + static_cast<std::ptrdiff_t>(row) * tile.head_dim + d, mul(load16(from + d), factor));
+    }
+  }
+}
+
+inline void attend_partitions(const AttentionTile& tile, int begin, int end, float* states, float* memory) {
+  const Scratch scratch = scratch_of(tile, memory);
+  scale_queries(tile, scratch.q);
+  for (int partition = begin; partition < end; ++partition) {
+    attend_partition(tile, partition, scratch, state_at(states, tile.num_rows()));
+    states += attention_state_floats(tile.num_rows(), tile.head_dim);
+  }
+}
+
+inline void finish(const AttentionTile& tile, float* states, int num_states) {
+  const State total = state_at(states, tile.num_rows());
+  for (int i = 1; i < num_states; ++i) {
+    states += attention_state_floats(tile.num_rows(), tile.head_dim);
+    fold(tile, state_at(states, tile.num_rows()), total);
+  }
+  write_out(tile, total);
+}
+
+inline void attend(const AttentionTile& tile, int begin, int end, float* memory) {
+  const Scratch scratch = scratch_of(tile, memory);
+  const State total = state_at(scratch.states[0], tile.num_rows());
+  const State part = state_at(scratch.states[1], tile.num_rows());
+  scale_queries(tile, scratch.q);
+  attend_partition(tile, begin, scratch, total);
+  for (int partition = begin + 1; partition < end; ++partition) {
+    attend_partition(tile, partition, scratch, part);
+    fold(tile, part, total);
+  }
+  write_out(tile, total);
+}
+
+}  // namespace
+}  // namespace headrace

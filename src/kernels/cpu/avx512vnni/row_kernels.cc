@@ -1,0 +1,16 @@
+#include "kernels/cpu/row_kernels.h"
+
+#include "kernels/cpu/avx512vnni/vec16.h"
+// The algorithms, over the vectors above.
+#include "kernels/cpu/attention-inl.h"
+#include "kernels/cpu/rows-inl.h"
+
+namespace headrace {
+
+const RowKernels& avx512vnni_row_kernels() {
+  static constexpr RowKernels kKernels = {
+      attend_partitions, finish, attend, rope_append_rows, norm_rows<false>, norm_rows<true>};
+  return kKernels;
+}
+
+}  // namespace headrace
