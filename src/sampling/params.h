@@ -1,4 +1,5 @@
-// How the next token is chosen. Plain data, validated once by whoever makes it (validate()), then constant.
+// How the next token is chosen. Plain data, validated once by whoever makes it (validate()), then
+// constant.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct SamplingParams {
   float presence_penalty = 0.0F;    // [-2, 2], over output
   std::vector<LogitBias> logit_bias;
   std::uint64_t seed = 0;
-  int num_top_logprobs = -1;        // -1: no log-probabilities; n: the chosen token's and the n best
+  int num_top_logprobs = -1;  // -1: no log-probabilities; n: the chosen token's and the n best
 };
 
 // The first field out of range, named as in the HTTP interface (Error::param).
