@@ -1,7 +1,7 @@
-// Linear layers of the CPU backend: weights packed into panels, and the driver that quantizes the input, spreads panels
-// over the pool and finishes the output (bias, residual, gate). The tier's arithmetic is in linear_kernels.h.
-// One thread (the backend's caller) uses a driver; it runs the pool inside its calls. Shapes and meaning of the
-// operations are backend.h's.
+// Linear layers of the CPU backend: weights packed into panels, and the driver that quantizes the
+// input, spreads panels over the pool and finishes the output (bias, residual, gate). The tier's
+// arithmetic is in linear_kernels.h. One thread (the backend's caller) uses a driver; it runs the
+// pool inside its calls. Shapes and meaning of the operations are backend.h's.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@
 
 namespace headrace {
 
-// 64-byte aligned, zeroed, on huge pages where large; counted under `part` until the buffer dies. The counters must
-// outlive it.
+// 64-byte aligned, zeroed, on huge pages where large; counted under `part` until the buffer dies.
+// The counters must outlive it.
 Result<Buffer> allocate_counted(std::size_t bytes, MemoryPart part, MemoryCounters& counters);
 
 class CpuWeight final : public Weight {
@@ -30,14 +30,22 @@ class CpuWeight final : public Weight {
   Buffer data;
 
   int num_panels() const { return (num_rows + kPanelCols - 1) / kPanelCols; }
-  const std::byte* panel(int idx) const { return data.as<const std::byte>() + static_cast<std::size_t>(idx) * panel_bytes; }
+  const std::byte* panel(int idx) const {
+    return data.as<const std::byte>() + static_cast<std::size_t>(idx) * panel_bytes;
+  }
 };
 
-// Panels of `view` (a matrix), packed by the pool. Fails on a shape that the type cannot have, and without memory.
-Result<std::unique_ptr<Weight>> pack_weight(const TensorView& view, const PackOptions& options, ThreadPool& pool,
+// Panels of `view` (a matrix), packed by the pool. Fails on a shape that the type cannot have, and
+// without memory.
+Result<std::unique_ptr<Weight>> pack_weight(const TensorView& view,
+                                            const PackOptions& options,
+                                            ThreadPool& pool,
                                             MemoryCounters& counters);
 // What pack_weight() holds: CpuWeight::bytes.
-std::size_t packed_weight_bytes(DType dtype, int num_rows, int num_cols, const PackOptions& options);
+std::size_t packed_weight_bytes(DType dtype,
+                                int num_rows,
+                                int num_cols,
+                                const PackOptions& options);
 
 // One row of the matrix, exactly as dequantize_row() gives it.
 void unpack_weight_row(const CpuWeight& weight, int row_idx, float* out);
@@ -51,7 +59,11 @@ class LinearDriver {
   LinearDriver& operator=(const LinearDriver&) = delete;
 
   void linear(const LinearInput& input, std::span<const LinearOutput> outputs);
-  void gated_linear(const LinearInput& input, const Weight& gate, const Weight& up, Activation activation, float* out);
+  void gated_linear(const LinearInput& input,
+                    const Weight& gate,
+                    const Weight& up,
+                    Activation activation,
+                    float* out);
   void embed(const Weight& table, const std::int32_t* ids, int num_rows, float scale, float* out);
 
  private:

@@ -1,12 +1,15 @@
-// What one instruction-set tier supplies to linear layers: a table of functions over plain structs. The tiers' files see
-// nothing else of the project, so that code built with wider flags instantiates no shared templates.
-// Functions are pure on their arguments, called by pool workers, and have preconditions and no errors.
+// What one instruction-set tier supplies to linear layers: a table of functions over plain structs.
+// The tiers' files see nothing else of the project, so that code built with wider flags
+// instantiates no shared templates. Functions are pure on their arguments, called by pool workers,
+// and have preconditions and no errors.
 //
-// Arithmetic, the same in every tier, tile and number of rows (bitwise): groups in ascending order of k,
-//   quantized types   acc = fma(float(sum of q_w q_a - zero * sum of q_a), scale_w * scale_a, acc), then for types with
+// Arithmetic, the same in every tier, tile and number of rows (bitwise): groups in ascending order
+// of k,
+//   quantized types   acc = fma(float(sum of q_w q_a - zero * sum of q_a), scale_w * scale_a, acc),
+//   then for types with
 //                     offsets acc = fma(offset_w, scale_a * sum of q_a, acc)
-//   Q6_K (16 values)  t = float(dot_0) * scale_0; t = fma(float(dot_1), scale_1, t); acc = fma(t, scale_a, acc)
-//   float types       acc = fma(x[k], w[k], acc)
+//   Q6_K (16 values)  t = float(dot_0) * scale_0; t = fma(float(dot_1), scale_1, t); acc = fma(t,
+//   scale_a, acc) float types       acc = fma(x[k], w[k], acc)
 #pragma once
 
 #include <cstddef>
@@ -22,16 +25,18 @@ struct RowsView {
   std::int64_t x_stride = 0;
   const std::int8_t* codes = nullptr;  // quantized types: [rows, code_stride], -127..127
   std::int64_t code_stride = 0;
-  const float* scales = nullptr;             // [rows, group_stride]
-  const float* scaled_sums = nullptr;        // [rows, group_stride] scale * sum of codes; types with offsets
-  const std::int32_t* zero_terms = nullptr;  // [rows, term_stride] -zero * sum of codes of each weight group
+  const float* scales = nullptr;  // [rows, group_stride]
+  const float* scaled_sums =
+      nullptr;  // [rows, group_stride] scale * sum of codes; types with offsets
+  const std::int32_t* zero_terms =
+      nullptr;  // [rows, term_stride] -zero * sum of codes of each weight group
   std::int64_t group_stride = 0;
   std::int64_t term_stride = 0;
   int num_rows = 0;
 };
 
-// acc[row, col] continues over k in [k_begin, k_end); acc is [num_rows, kPanelCols]. For quantized types both ends are
-// multiples of kGroup.
+// acc[row, col] continues over k in [k_begin, k_end); acc is [num_rows, kPanelCols]. For quantized
+// types both ends are multiples of kGroup.
 struct PanelJob {
   DType dtype = DType::kF32;
   const std::byte* panel = nullptr;
@@ -41,22 +46,23 @@ struct PanelJob {
   float* acc = nullptr;
 };
 
-// Groups of a panel spread out as bytes and floats, for many rows: codes [k/4][kPanelCols][4], scales and offsets
-// [weight group][kPanelCols].
+// Groups of a panel spread out as bytes and floats, for many rows: codes [k/4][kPanelCols][4],
+// scales and offsets [weight group][kPanelCols].
 struct UnpackedPanel {
   std::uint8_t* codes = nullptr;
   float* scales = nullptr;
   float* offsets = nullptr;
 };
 
-// A panel's sums to an output: value = one segment, or (s0 + s1) + (s2 + s3); then bias, then what stands in out.
+// A panel's sums to an output: value = one segment, or (s0 + s1) + (s2 + s3); then bias, then what
+// stands in out.
 struct FinishJob {
   const float* acc = nullptr;     // [segments][acc_rows][kPanelCols]
   const float* up_acc = nullptr;  // gated: the same for `up`
   std::int64_t segment_stride = 0;
   int num_segments = 1;  // 1 or 4
   int num_rows = 0;
-  int num_cols = 0;     // of the panel that exist
+  int num_cols = 0;      // of the panel that exist
   float* out = nullptr;  // [num_rows, out_stride]
   std::int64_t out_stride = 0;
   const float* bias = nullptr;
@@ -68,13 +74,16 @@ struct LinearKernels {
   int small_rows = 0;  // up to this many rows panels are read in place, above they are unpacked
 
   // y = x / rms(x) * weight; the squares are summed in 16 lanes, k mod 16, added pairwise.
-  void (*normalize_row)(const float* x, const float* weight, float eps, int dim, float* y) = nullptr;
-  // codes = x * (127 / amax) to the nearest integer, ties to even, per group of 32; scale = amax / 127; a group of
-  // amax < 1e-30 is all zero. sums: of each 16 codes.
-  void (*quantize_row)(const float* x, int dim, std::int8_t* codes, float* scales, std::int32_t* sums) = nullptr;
+  void (*normalize_row)(const float* x, const float* weight, float eps, int dim, float* y) =
+      nullptr;
+  // codes = x * (127 / amax) to the nearest integer, ties to even, per group of 32; scale = amax /
+  // 127; a group of amax < 1e-30 is all zero. sums: of each 16 codes.
+  void (*quantize_row)(
+      const float* x, int dim, std::int8_t* codes, float* scales, std::int32_t* sums) = nullptr;
   void (*dot)(const PanelJob& job) = nullptr;  // every type
   void (*unpack)(const PanelJob& job, const UnpackedPanel& out) = nullptr;
-  void (*dot_unpacked)(const PanelJob& job, const UnpackedPanel& panel) = nullptr;  // panel's first group is k_begin
+  void (*dot_unpacked)(const PanelJob& job,
+                       const UnpackedPanel& panel) = nullptr;  // panel's first group is k_begin
   void (*finish)(const FinishJob& job) = nullptr;
   void (*finish_silu)(const FinishJob& job) = nullptr;       // out = silu(gate) * up
   void (*finish_gelu_tanh)(const FinishJob& job) = nullptr;  // out = gelu_tanh(gate) * up

@@ -1,0 +1,159 @@
+#include "kernels/cpu/linear_rows.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/check.h"
+#include "kernels/cpu/linear.h"
+
+namespace headrace {
+namespace {
+
+// Zero terms differ by zero point and by the size of the weight's groups.
+struct ZeroKind {
+  int zero_point;
+  int terms_per_group;
+};
+constexpr std::array<ZeroKind, 4> kZeroKinds = {{{8, 1}, {16, 1}, {128, 1}, {32, 2}}};
+
+int zero_kind(const PanelLayout& layout) {
+  for (int i = 0; i < static_cast<int>(kZeroKinds.size()); ++i) {
+    if (kZeroKinds[i].zero_point == layout.zero_point &&
+        kZeroKinds[i].terms_per_group == layout.scales_per_group) {
+      return i;
+    }
+  }
+  return -1;
+}
+
+// Rows of codes start on different cache sets, also where K is a power of two.
+constexpr std::int64_t kCodePadding = 64;
+// Values below which waking the workers costs more than it saves.
+constexpr std::int64_t kSerialValues = 8192;
+
+}  // namespace
+
+void GrowingBuffer::reserve(std::size_t bytes, MemoryCounters& counters) {
+  if (bytes <= buffer_.bytes()) {
+    return;
+  }
+  buffer_ = Buffer();
+  Result<Buffer> grown = allocate_counted(bytes, MemoryPart::kWorkspace, counters);
+  HR_CHECK(grown.ok());
+  buffer_ = std::move(grown).value();
+}
+
+void LinearRows::Needs::add(DType dtype) {
+  const PanelLayout layout = panel_layout(dtype);
+  if (layout.code_bits == 0) {
+    floats_ = true;
+    return;
+  }
+  codes_ = true;
+  if (layout.has_offsets) {
+    scaled_sums_ = true;
+  } else {
+    const int kind = zero_kind(layout);
+    HR_CHECK(kind >= 0);
+    zero_terms_[kind] = true;
+  }
+}
+
+void LinearRows::prepare(const LinearInput& input, int num_cols, const Needs& needs) {
+  const auto rows = static_cast<std::size_t>(input.num_rows);
+  const auto cols = static_cast<std::size_t>(num_cols);
+  num_cols_ = num_cols;
+  x_ = input.x;
+  if (input.norm_weight != nullptr) {
+    normalized_ = normalized_buffer_.get<float>(rows * cols, counters_);
+    x_ = normalized_;
+  }
+  if (needs.codes_) {
+    const std::size_t groups = cols / kGroup;
+    codes_ = codes_buffer_.get<std::int8_t>(rows * (cols + kCodePadding), counters_);
+    scales_ = scales_buffer_.get<float>(rows * groups, counters_);
+    sums_ = sums_buffer_.get<std::int32_t>(rows * groups * 2, counters_);
+    if (needs.scaled_sums_) {
+      scaled_sums_ = scaled_sums_buffer_.get<float>(rows * groups, counters_);
+    }
+    for (std::size_t kind = 0; kind < kZeroKinds.size(); ++kind) {
+      if (needs.zero_terms_[kind]) {
+        const auto terms = groups * static_cast<std::size_t>(kZeroKinds[kind].terms_per_group);
+        zero_terms_[kind] = zero_terms_buffer_[kind].get<std::int32_t>(rows * terms, counters_);
+      }
+    }
+  }
+  if (!needs.codes_ && input.norm_weight == nullptr) {
+    return;
+  }
+  const std::int64_t values = std::int64_t{input.num_rows} * num_cols;
+  const int num_tasks =
+      values <= kSerialValues
+          ? 1
+          : std::min(input.num_rows, pool_.num_threads() == 1 ? 1 : pool_.num_threads() * 8);
+  pool_.run(num_tasks, [&](int task, int /*worker*/) {
+    const auto begin = static_cast<int>(std::int64_t{input.num_rows} * task / num_tasks);
+    const auto end = static_cast<int>(std::int64_t{input.num_rows} * (task + 1) / num_tasks);
+    for (int row = begin; row < end; ++row) {
+      prepare_row(input, needs, row);
+    }
+  });
+}
+
+void LinearRows::prepare_row(const LinearInput& input, const Needs& needs, int row_idx) const {
+  const std::int64_t row = row_idx;
+  const float* x = input.x + row * num_cols_;
+  if (input.norm_weight != nullptr) {
+    float* y = normalized_ + row * num_cols_;
+    kernels_.normalize_row(x, input.norm_weight, input.norm_eps, num_cols_, y);
+    x = y;
+  }
+  if (!needs.codes_) {
+    return;
+  }
+  const std::int64_t groups = num_cols_ / kGroup;
+  float* scales = scales_ + row * groups;
+  std::int32_t* sums = sums_ + row * groups * 2;
+  kernels_.quantize_row(x, num_cols_, codes_ + row * (num_cols_ + kCodePadding), scales, sums);
+  if (needs.scaled_sums_) {
+    for (std::int64_t g = 0; g < groups; ++g) {
+      scaled_sums_[row * groups + g] =
+          scales[g] * static_cast<float>(sums[2 * g] + sums[2 * g + 1]);
+    }
+  }
+  for (std::size_t kind = 0; kind < kZeroKinds.size(); ++kind) {
+    if (!needs.zero_terms_[kind]) {
+      continue;
+    }
+    const ZeroKind zero = kZeroKinds[kind];
+    std::int32_t* terms = zero_terms_[kind] + row * groups * zero.terms_per_group;
+    for (std::int64_t i = 0; i < groups * zero.terms_per_group; ++i) {
+      const std::int32_t sum = zero.terms_per_group == 2 ? sums[i] : sums[2 * i] + sums[2 * i + 1];
+      terms[i] = -zero.zero_point * sum;
+    }
+  }
+}
+
+RowsView LinearRows::view(DType dtype, int begin, int num_rows) const {
+  const PanelLayout layout = panel_layout(dtype);
+  RowsView view;
+  view.num_rows = num_rows;
+  if (layout.code_bits == 0) {
+    view.x_stride = num_cols_;
+    view.x = x_ + begin * view.x_stride;
+    return view;
+  }
+  view.code_stride = num_cols_ + kCodePadding;
+  view.codes = codes_ + begin * view.code_stride;
+  view.group_stride = num_cols_ / kGroup;
+  view.scales = scales_ + begin * view.group_stride;
+  if (layout.has_offsets) {
+    view.scaled_sums = scaled_sums_ + begin * view.group_stride;
+  } else {
+    view.term_stride = view.group_stride * layout.scales_per_group;
+    view.zero_terms = zero_terms_[zero_kind(layout)] + begin * view.term_stride;
+  }
+  return view;
+}
+
+}  // namespace headrace
