@@ -99,6 +99,13 @@ Vocabulary::Vocabulary(TokenizerData data) : data_(std::move(data)) {
   }
 }
 
+std::string_view Vocabulary::piece(TokenId id) const {
+  if (!contains(id)) {
+    return {};
+  }
+  return data_.tokens[static_cast<std::size_t>(id)];
+}
+
 TokenKind Vocabulary::kind(TokenId id) const {
   return contains(id) ? data_.kinds[static_cast<std::size_t>(id)] : TokenKind::kUnused;
 }

@@ -25,9 +25,7 @@ class Vocabulary {
   const TokenizerData& data() const { return data_; }
   std::size_t size() const { return data_.tokens.size(); }
   bool contains(TokenId id) const { return id >= 0 && static_cast<std::size_t>(id) < size(); }
-  std::string_view piece(TokenId id) const {
-    return contains(id) ? data_.tokens[static_cast<std::size_t>(id)] : "";
-  }
+  std::string_view piece(TokenId id) const;  // "" for ids out of range
   TokenKind kind(TokenId id) const;
   bool is_control(TokenId id) const;
   bool is_end_of_generation(TokenId id) const;
