@@ -1,8 +1,10 @@
-// Flash attention of one tile over sixteen-lane vectors; see row_kernels.h for the scheme. Included once by a tier's
-// row_kernels.cc, after its vec16.h; everything is in that file's anonymous namespace.
+// Flash attention of one tile over sixteen-lane vectors; see row_kernels.h for the scheme. Included
+// once by a tier's row_kernels.cc, after its vec16.h; everything is in that file's anonymous
+// namespace.
 //
-// Order of arithmetic of a row, whatever the tile: a score is summed over D in order; the values of a step over its
-// tokens in order; the weights lane by lane (token mod 16) over a partition, then across lanes.
+// Order of arithmetic of a row, whatever the tile: a score is summed over D in order; the values of
+// a step over its tokens in order; the weights lane by lane (token mod 16) over a partition, then
+// across lanes.
 #pragma once
 
 #include "kernels/cpu/row_kernels.h"
@@ -24,7 +26,8 @@ constexpr float kLog2e = 1.44269504F;  // scores are in base 2
 inline int least(int a, int b) { return a < b ? a : b; }
 inline int most(int a, int b) { return a > b ? a : b; }
 
-// 2^x for x <= 0; 0 below -126.5. A polynomial of degree 6 for the fraction, relative error 2e-9 before rounding.
+// 2^x for x <= 0; 0 below -126.5. A polynomial of degree 6 for the fraction, relative error 2e-9
+// before rounding.
 inline Vec16 exp2_16(const Vec16& x) {
   const Vec16 clamped = max16(set16(-127.0F), x);
   const Vec16 whole = round16(clamped);
@@ -62,7 +65,7 @@ struct Scratch {
   float* lane_sums;  // [R, 16]
   float* decay;      // [R]
   float* states[2];
-  float* kv;         // K [64 * D], V [64 * D] of a step in float32
+  float* kv;  // K [64 * D], V [64 * D] of a step in float32
 };
 
 inline Scratch scratch_of(const AttentionTile& tile, float* memory) {
@@ -80,7 +83,8 @@ inline Scratch scratch_of(const AttentionTile& tile, float* memory) {
   return out;
 }
 
-// The tokens [begin, end) of a step, relative to its first, that at least one row sees; blocks likewise.
+// The tokens [begin, end) of a step, relative to its first, that at least one row sees; blocks
+// likewise.
 struct Step {
   int first_token;
   int begin, end;
@@ -107,14 +111,18 @@ void score_tile(const float* q, int dim, const T* const* keys, float* scores) {
   }
   for (int d = 0; d < dim; ++d) {
     Vec16 k[B];
-    HR_UNROLL for (int b = 0; b < B; ++b) { k[b] = load16(keys[b] + static_cast<std::ptrdiff_t>(d) * 16); }
+    HR_UNROLL for (int b = 0; b < B; ++b) {
+      k[b] = load16(keys[b] + static_cast<std::ptrdiff_t>(d) * 16);
+    }
     HR_UNROLL for (int r = 0; r < R; ++r) {
       const Vec16 x = set16(q[static_cast<std::ptrdiff_t>(r) * dim + d]);
       HR_UNROLL for (int b = 0; b < B; ++b) { sums[r][b] = mul_add(x, k[b], sums[r][b]); }
     }
   }
   HR_UNROLL for (int r = 0; r < R; ++r) {
-    HR_UNROLL for (int b = 0; b < B; ++b) { store16(scores + r * kAttentionStep + b * 16, sums[r][b]); }
+    HR_UNROLL for (int b = 0; b < B; ++b) {
+      store16(scores + r * kAttentionStep + b * 16, sums[r][b]);
+    }
   }
 }
 
@@ -131,7 +139,8 @@ void score_rows(const float* q, int dim, const T* const* keys, int num_blocks, f
 
 // The last num_rows < R rows, each number of them with its own tile.
 template <int R, typename T>
-void score_rest(int num_rows, const float* q, int dim, const T* const* keys, int num_blocks, float* scores) {
+void score_rest(
+    int num_rows, const float* q, int dim, const T* const* keys, int num_blocks, float* scores) {
   if constexpr (R > 1) {
     if (num_rows == R - 1) {
       score_rows<R - 1>(q, dim, keys, num_blocks, scores);
@@ -141,9 +150,14 @@ void score_rest(int num_rows, const float* q, int dim, const T* const* keys, int
   }
 }
 
-// values = values * decay + sum over tokens [begin, end) of weight * V, for R rows and V vectors of D.
+// values = values * decay + sum over tokens [begin, end) of weight * V, for R rows and V vectors of
+// D.
 template <int R, int V, typename T>
-void value_tile(const float* weights, const float* decay, const T* const* blocks, const Step& step, int dim,
+void value_tile(const float* weights,
+                const float* decay,
+                const T* const* blocks,
+                const Step& step,
+                int dim,
                 float* values) {
   Vec16 sums[R][V];
   HR_UNROLL for (int r = 0; r < R; ++r) {
@@ -153,7 +167,8 @@ void value_tile(const float* weights, const float* decay, const T* const* blocks
     }
   }
   for (int token = step.begin; token < step.end; ++token) {
-    const T* row = blocks[token / kBlockTokens] + static_cast<std::ptrdiff_t>(token % kBlockTokens) * dim;
+    const T* row =
+        blocks[token / kBlockTokens] + static_cast<std::ptrdiff_t>(token % kBlockTokens) * dim;
     Vec16 x[V];
     HR_UNROLL for (int v = 0; v < V; ++v) { x[v] = load16(row + v * 16); }
     HR_UNROLL for (int r = 0; r < R; ++r) {
@@ -169,7 +184,11 @@ void value_tile(const float* weights, const float* decay, const T* const* blocks
 }
 
 template <int R, typename T>
-void value_rows(const float* weights, const float* decay, const T* const* blocks, const Step& step, int dim,
+void value_rows(const float* weights,
+                const float* decay,
+                const T* const* blocks,
+                const Step& step,
+                int dim,
                 float* values) {
   int d = 0;
   const T* columns[kStepBlocks];
@@ -189,8 +208,13 @@ void value_rows(const float* weights, const float* decay, const T* const* blocks
 }
 
 template <int R, typename T>
-void value_rest(int num_rows, const float* weights, const float* decay, const T* const* blocks, const Step& step,
-                int dim, float* values) {
+void value_rest(int num_rows,
+                const float* weights,
+                const float* decay,
+                const T* const* blocks,
+                const Step& step,
+                int dim,
+                float* values) {
   if constexpr (R > 1) {
     if (num_rows == R - 1) {
       value_rows<R - 1>(weights, decay, blocks, step, dim, values);
@@ -200,11 +224,18 @@ void value_rest(int num_rows, const float* weights, const float* decay, const T*
   }
 }
 
-// Turns a row's scores into weights against its new maximum, and notes how much what came before decays.
-inline void soften_row(const Step& step, int row_begin, int row_end, float* scores, State state, float* lane_sums,
+// Turns a row's scores into weights against its new maximum, and notes how much what came before
+// decays.
+inline void soften_row(const Step& step,
+                       int row_begin,
+                       int row_end,
+                       float* scores,
+                       State state,
+                       float* lane_sums,
                        float* decay) {
   constexpr float kMasked = -__builtin_inff();
-  const bool all_seen = row_begin <= 0 && row_end >= kAttentionStep && step.begin == 0 && step.end == kAttentionStep;
+  const bool all_seen =
+      row_begin <= 0 && row_end >= kAttentionStep && step.begin == 0 && step.end == kAttentionStep;
   Vec16 s[kStepBlocks];
   HR_UNROLL for (int b = 0; b < kStepBlocks; ++b) {
     if (all_seen) {
@@ -234,37 +265,66 @@ inline void soften_row(const Step& step, int row_begin, int row_end, float* scor
 }
 
 template <typename T>
-void attend_step(const AttentionTile& tile, const Step& step, const T* const* keys, const T* const* values,
-                 const Scratch& scratch, const State& state) {
+void attend_step(const AttentionTile& tile,
+                 const Step& step,
+                 const T* const* keys,
+                 const T* const* values,
+                 const Scratch& scratch,
+                 const State& state) {
   const int num_rows = tile.num_rows();
   const int dim = tile.head_dim;
   const int first = step.first_block();
   const int num_blocks = step.block_end() - first;
   int row = 0;
   for (; row + kScoreRows <= num_rows; row += kScoreRows) {
-    score_rows<kScoreRows>(scratch.q + static_cast<std::ptrdiff_t>(row) * dim, dim, keys + first, num_blocks,
+    score_rows<kScoreRows>(scratch.q + static_cast<std::ptrdiff_t>(row) * dim,
+                           dim,
+                           keys + first,
+                           num_blocks,
                            scratch.scores + row * kAttentionStep + first * 16);
   }
-  score_rest<kScoreRows>(num_rows - row, scratch.q + static_cast<std::ptrdiff_t>(row) * dim, dim, keys + first,
-                         num_blocks, scratch.scores + row * kAttentionStep + first * 16);
+  score_rest<kScoreRows>(num_rows - row,
+                         scratch.q + static_cast<std::ptrdiff_t>(row) * dim,
+                         dim,
+                         keys + first,
+                         num_blocks,
+                         scratch.scores + row * kAttentionStep + first * 16);
   for (row = 0; row < num_rows; ++row) {
     const int query = row / tile.group;
     const int row_begin = first_visible(tile, query) - step.first_token;
     const int row_end = tile.first_position + query + 1 - step.first_token;
-    soften_row(step, row_begin, row_end, scratch.scores + row * kAttentionStep,
-               {state.max + row, nullptr, nullptr}, scratch.lane_sums + row * 16, scratch.decay + row);
+    soften_row(step,
+               row_begin,
+               row_end,
+               scratch.scores + row * kAttentionStep,
+               {state.max + row, nullptr, nullptr},
+               scratch.lane_sums + row * 16,
+               scratch.decay + row);
   }
   for (row = 0; row + kValueRows <= num_rows; row += kValueRows) {
-    value_rows<kValueRows>(scratch.scores + row * kAttentionStep, scratch.decay + row, values, step, dim,
+    value_rows<kValueRows>(scratch.scores + row * kAttentionStep,
+                           scratch.decay + row,
+                           values,
+                           step,
+                           dim,
                            state.values + static_cast<std::ptrdiff_t>(row) * dim);
   }
-  value_rest<kValueRows>(num_rows - row, scratch.scores + row * kAttentionStep, scratch.decay + row, values, step, dim,
+  value_rest<kValueRows>(num_rows - row,
+                         scratch.scores + row * kAttentionStep,
+                         scratch.decay + row,
+                         values,
+                         step,
+                         dim,
                          state.values + static_cast<std::ptrdiff_t>(row) * dim);
 }
 
-// Reads the cache where it lies, or, for more rows than one register tile, turns a step of it into float32 once.
+// Reads the cache where it lies, or, for more rows than one register tile, turns a step of it into
+// float32 once.
 template <typename T>
-void load_and_attend_step(const AttentionTile& tile, const Step& step, const Scratch& scratch, const State& state) {
+void load_and_attend_step(const AttentionTile& tile,
+                          const Step& step,
+                          const Scratch& scratch,
+                          const State& state) {
   const std::ptrdiff_t half = static_cast<std::ptrdiff_t>(tile.head_dim) * kBlockTokens;
   const T* keys[kStepBlocks] = {};
   const T* values[kStepBlocks] = {};
@@ -290,7 +350,10 @@ void load_and_attend_step(const AttentionTile& tile, const Step& step, const Scr
   attend_step<float>(tile, step, wide_keys, wide_values, scratch, state);
 }
 
-inline void attend_partition(const AttentionTile& tile, int partition, const Scratch& scratch, const State& state) {
+inline void attend_partition(const AttentionTile& tile,
+                             int partition,
+                             const Scratch& scratch,
+                             const State& state) {
   const int num_rows = tile.num_rows();
   for (int row = 0; row < num_rows; ++row) {
     state.max[row] = kNoScore;
@@ -316,7 +379,8 @@ inline void attend_partition(const AttentionTile& tile, int partition, const Scr
   }
 }
 
-// Folds a later partition into the total. One without any score leaves the total as it is, bit for bit.
+// Folds a later partition into the total. One without any score leaves the total as it is, bit for
+// bit.
 inline void fold(const AttentionTile& tile, const State& part, const State& total) {
   for (int row = 0; row < tile.num_rows(); ++row) {
     const float new_max = part.max[row] > total.max[row] ? part.max[row] : total.max[row];
@@ -328,7 +392,8 @@ inline void fold(const AttentionTile& tile, const State& part, const State& tota
     const Vec16 b = set16(new_factor);
     const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(row) * tile.head_dim;
     for (std::ptrdiff_t i = first; i < first + tile.head_dim; i += 16) {
-      store16(total.values + i, mul_add(load16(part.values + i), b, mul(load16(total.values + i), a)));
+      store16(total.values + i,
+              mul_add(load16(part.values + i), b, mul(load16(total.values + i), a)));
     }
   }
 }
@@ -351,12 +416,14 @@ inline void scale_queries(const AttentionTile& tile, float* q) {
     const float* from = tile.q + (row / tile.group) * tile.row_stride +
                         static_cast<std::ptrdiff_t>(row % tile.group) * tile.head_dim;
     for (int d = 0; d < tile.head_dim; d += 16) {
-      store16(q + static_cast<std::ptrdiff_t>(row) * tile.head_dim + d, mul(load16(from + d), factor));
+      store16(q + static_cast<std::ptrdiff_t>(row) * tile.head_dim + d,
+              mul(load16(from + d), factor));
     }
   }
 }
 
-inline void attend_partitions(const AttentionTile& tile, int begin, int end, float* states, float* memory) {
+inline void attend_partitions(
+    const AttentionTile& tile, int begin, int end, float* states, float* memory) {
   const Scratch scratch = scratch_of(tile, memory);
   scale_queries(tile, scratch.q);
   for (int partition = begin; partition < end; ++partition) {

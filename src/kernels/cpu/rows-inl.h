@@ -1,6 +1,6 @@
-// RMSNorm, rotation and the append to the cache over sixteen-lane vectors; see row_kernels.h. Included once by a tier's
-// row_kernels.cc, after its vec16.h; everything is in that file's anonymous namespace. Sums run over two sets of
-// sixteen lanes, then across.
+// RMSNorm, rotation and the append to the cache over sixteen-lane vectors; see row_kernels.h.
+// Included once by a tier's row_kernels.cc, after its vec16.h; everything is in that file's
+// anonymous namespace. Sums run over two sets of sixteen lanes, then across.
 #pragma once
 
 #include "kernels/cpu/row_kernels.h"
@@ -73,7 +73,8 @@ inline void rotate_interleaved(float* x, const float* cosines, const float* sine
 }
 
 // The heads of one row: normalized where there is a weight, then rotated.
-inline void turn_heads(const RopeAppendArgs& args, int row, const float* norm, int num_heads, float* heads) {
+inline void turn_heads(
+    const RopeAppendArgs& args, int row, const float* norm, int num_heads, float* heads) {
   const int half = args.rotary_dim / 2;
   const float* cosines = args.cos_sin + static_cast<std::ptrdiff_t>(row) * args.rotary_dim;
   for (int head = 0; head < num_heads; ++head) {
@@ -89,8 +90,8 @@ inline void turn_heads(const RopeAppendArgs& args, int row, const float* norm, i
   }
 }
 
-// What the cache keeps of sixteen values. A half has no room beyond 65504: larger ones stop there, so that a row stays
-// finite; NaN stays NaN.
+// What the cache keeps of sixteen values. A half has no room beyond 65504: larger ones stop there,
+// so that a row stays finite; NaN stays NaN.
 inline void narrow(const float* from, float* to) { store16(to, load16(from)); }
 inline void narrow(const float* from, std::uint16_t* to) {
   constexpr float kMaxHalf = 65504.0F;
@@ -105,7 +106,8 @@ void append_row(const RopeAppendArgs& args, const float* k, const float* v, std:
   for (int head = 0; head < args.kv.num_kv_heads; ++head) {
     const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(head) * dim;
     T* keys = block + 2 * first * kBlockTokens;
-    T* values = keys + static_cast<std::ptrdiff_t>(dim) * kBlockTokens + static_cast<std::ptrdiff_t>(offset) * dim;
+    T* values = keys + static_cast<std::ptrdiff_t>(dim) * kBlockTokens +
+                static_cast<std::ptrdiff_t>(offset) * dim;
     for (int d = 0; d < dim; d += 16) {
       T lanes[16];
       narrow(k + first + d, lanes);
@@ -119,12 +121,14 @@ void append_row(const RopeAppendArgs& args, const float* k, const float* v, std:
 
 inline void rope_append_rows(const RopeAppendArgs& args, int begin, int end) {
   const std::ptrdiff_t q_dim = static_cast<std::ptrdiff_t>(args.num_heads) * args.kv.head_dim;
-  const std::ptrdiff_t kv_dim = static_cast<std::ptrdiff_t>(args.kv.num_kv_heads) * args.kv.head_dim;
+  const std::ptrdiff_t kv_dim =
+      static_cast<std::ptrdiff_t>(args.kv.num_kv_heads) * args.kv.head_dim;
   for (int row = begin; row < end; ++row) {
     turn_heads(args, row, args.q_norm, args.num_heads, args.q + row * q_dim);
     turn_heads(args, row, args.k_norm, args.kv.num_kv_heads, args.k + row * kv_dim);
     if (args.kv.type == KvType::kF16) {
-      append_row<std::uint16_t>(args, args.k + row * kv_dim, args.v + row * kv_dim, args.slots[row]);
+      append_row<std::uint16_t>(
+          args, args.k + row * kv_dim, args.v + row * kv_dim, args.slots[row]);
     } else {
       append_row<float>(args, args.k + row * kv_dim, args.v + row * kv_dim, args.slots[row]);
     }

@@ -48,7 +48,8 @@ bool can_run(CpuTier tier) {
   const CpuidLeaf one = cpuid(1, 0);
   const CpuidLeaf seven = cpuid(7, 0);
   const unsigned states = saved_states();
-  const bool avx2 = has_bits(states, kYmmStates) && has_bits(one.ecx, bit_AVX | bit_FMA | bit_F16C) &&
+  const bool avx2 = has_bits(states, kYmmStates) &&
+                    has_bits(one.ecx, bit_AVX | bit_FMA | bit_F16C) &&
                     has_bits(seven.ebx, bit_AVX2);
   if (tier == CpuTier::kAvx2) {
     return avx2;
@@ -94,12 +95,16 @@ Result<CpuTier> choose_tier(std::string_view name) {
   const auto known = std::find(kTierNames.begin(), kTierNames.end(), name);
   if (known == kTierNames.end()) {
     return make_error(ErrorCode::kInvalidArgument,
-                      "instruction set '{}' is unknown: this machine can run {}", name, join_names(tiers));
+                      "instruction set '{}' is unknown: this machine can run {}",
+                      name,
+                      join_names(tiers));
   }
   const auto tier = static_cast<CpuTier>(known - kTierNames.begin());
   if (std::find(tiers.begin(), tiers.end(), tier) == tiers.end()) {
     return make_error(ErrorCode::kUnsupported,
-                      "this machine cannot run instruction set '{}': choose among {}", name, join_names(tiers));
+                      "this machine cannot run instruction set '{}': choose among {}",
+                      name,
+                      join_names(tiers));
   }
   return tier;
 }

@@ -1,6 +1,6 @@
-// Instruction-set tiers of the CPU backend, and which of them this machine can run: by cpuid (what the processor has) and
-// xgetbv (what the operating system saves). A tier fixes the arithmetic, hence the bits of every result.
-// Pure functions, any thread.
+// Instruction-set tiers of the CPU backend, and which of them this machine can run: by cpuid (what
+// the processor has) and xgetbv (what the operating system saves). A tier fixes the arithmetic,
+// hence the bits of every result. Pure functions, any thread.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ std::string_view tier_name(CpuTier tier);  // "scalar", "avx2", "avx512vnni"
 // Worst first; kScalar is always there.
 std::vector<CpuTier> available_tiers();
 
-// The best there is for an empty name. Refused: a name that is no tier, a tier that this machine lacks.
+// The best there is for an empty name. Refused: a name that is no tier, a tier that this machine
+// lacks.
 Result<CpuTier> choose_tier(std::string_view name);
 
 }  // namespace headrace

@@ -1,14 +1,15 @@
-// Sixteen floats as two AVX2 registers; names and meaning as in scalar/vec16.h, with fused multiply-add.
+// Sixteen floats as two AVX2 registers; names and meaning as in scalar/vec16.h, with fused
+// multiply-add.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
+#include <immintrin.h>
 
 namespace headrace {
 namespace {
 
-// Of 16 registers: 12 accumulators, the rest for broadcasts; keys and values are memory operands or pass through one.
+// Of 16 registers: 12 accumulators, the rest for broadcasts; keys and values are memory operands or
+// pass through one.
 constexpr int kScoreRows = 3;
 constexpr int kScoreBlocks = 2;
 constexpr int kValueRows = 3;
@@ -79,8 +80,10 @@ inline Vec16 keep_range(const Vec16& a, int begin, int end, float other) {
   const __m256i first = _mm256_set1_epi32(begin - 1);
   const __m256i last = _mm256_set1_epi32(end);
   const __m256i upper = _mm256_add_epi32(lanes, _mm256_set1_epi32(8));
-  const __m256i keep_lo = _mm256_and_si256(_mm256_cmpgt_epi32(lanes, first), _mm256_cmpgt_epi32(last, lanes));
-  const __m256i keep_hi = _mm256_and_si256(_mm256_cmpgt_epi32(upper, first), _mm256_cmpgt_epi32(last, upper));
+  const __m256i keep_lo =
+      _mm256_and_si256(_mm256_cmpgt_epi32(lanes, first), _mm256_cmpgt_epi32(last, lanes));
+  const __m256i keep_hi =
+      _mm256_and_si256(_mm256_cmpgt_epi32(upper, first), _mm256_cmpgt_epi32(last, upper));
   const __m256 rest = _mm256_set1_ps(other);
   return {_mm256_blendv_ps(rest, a.lo, _mm256_castsi256_ps(keep_lo)),
           _mm256_blendv_ps(rest, a.hi, _mm256_castsi256_ps(keep_hi))};

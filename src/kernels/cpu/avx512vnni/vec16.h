@@ -1,9 +1,9 @@
-// Sixteen floats as one AVX-512 register; names and meaning as in scalar/vec16.h, with fused multiply-add.
+// Sixteen floats as one AVX-512 register; names and meaning as in scalar/vec16.h, with fused
+// multiply-add.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstdint>
+#include <immintrin.h>
 
 namespace headrace {
 namespace {
@@ -27,7 +27,9 @@ inline void store16(std::uint16_t* half, Vec16 a) {
                       _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 // Lanes [0, n), n in [0, 16].
-inline __mmask16 first_lanes(int n) { return static_cast<__mmask16>((1U << static_cast<unsigned>(n)) - 1U); }
+inline __mmask16 first_lanes(int n) {
+  return static_cast<__mmask16>((1U << static_cast<unsigned>(n)) - 1U);
+}
 inline Vec16 load_first(const float* p, int n) { return _mm512_maskz_loadu_ps(first_lanes(n), p); }
 inline void store_first(float* p, Vec16 a, int n) { _mm512_mask_storeu_ps(p, first_lanes(n), a); }
 inline Vec16 add(Vec16 a, Vec16 b) { return _mm512_add_ps(a, b); }
@@ -36,7 +38,9 @@ inline Vec16 mul(Vec16 a, Vec16 b) { return _mm512_mul_ps(a, b); }
 inline Vec16 mul_add(Vec16 a, Vec16 b, Vec16 c) { return _mm512_fmadd_ps(a, b, c); }
 inline Vec16 max16(Vec16 a, Vec16 b) { return _mm512_max_ps(a, b); }
 inline Vec16 min16(Vec16 a, Vec16 b) { return _mm512_min_ps(a, b); }
-inline Vec16 round16(Vec16 a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+inline Vec16 round16(Vec16 a) {
+  return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
 inline Vec16 pow2(Vec16 n) {
   const __m512i biased = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
   return _mm512_castsi512_ps(_mm512_slli_epi32(biased, 23));

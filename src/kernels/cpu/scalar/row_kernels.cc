@@ -5,12 +5,12 @@
 #include "kernels/cpu/attention-inl.h"
 #include "kernels/cpu/rows-inl.h"
 
-namespace headrace {
+namespace headrace::scalar {
 
-const RowKernels& scalar_row_kernels() {
+const RowKernels& row_kernels() {
   static constexpr RowKernels kKernels = {
       attend_partitions, finish, attend, rope_append_rows, norm_rows<false>, norm_rows<true>};
   return kKernels;
 }
 
-}  // namespace headrace
+}  // namespace headrace::scalar

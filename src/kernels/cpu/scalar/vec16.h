@@ -1,6 +1,7 @@
-// Sixteen floats at once, in plain C++: the reference tier. The other tiers define the same names in the same way, in
-// their own anonymous namespace, and the `-inl.h` files beside use only these; so an algorithm stands once. Nothing
-// here may be seen outside one tier's .cc files. Products and sums are rounded each (no fused multiply-add here).
+// Sixteen floats at once, in plain C++: the reference tier. The other tiers define the same names
+// in the same way, in their own anonymous namespace, and the `-inl.h` files beside use only these;
+// so an algorithm stands once. Nothing here may be seen outside one tier's .cc files. Products and
+// sums are rounded each (no fused multiply-add here).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 namespace headrace {
 namespace {
 
-// Tiles of the attention kernels that fit the registers: rows x blocks of keys, rows x vectors of values.
+// Tiles of the attention kernels that fit the registers: rows x blocks of keys, rows x vectors of
+// values.
 constexpr int kScoreRows = 2;
 constexpr int kScoreBlocks = 2;
 constexpr int kValueRows = 2;
