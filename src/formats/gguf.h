@@ -42,7 +42,7 @@ class GgufFile {
   std::uint64_t data_offset() const {
     return data_offset_;
   }  // of the tensor data, from the file's start
-  std::uint64_t file_bytes() const { return bytes_.size(); }
+  std::span<const std::byte> bytes() const { return bytes_; }  // the whole file
 
   const GgufMetadata& metadata() const { return metadata_; }
 
