@@ -1,3 +1,29 @@
+# headrace_label_tests(PROGRAM LABELS)
+# Gives ctest the program's tests, each with these labels; suites whose name has Slow in it get the label slow as well.
+# The target tests_LABEL builds all programs with that label.
+function(headrace_label_tests program labels)
+  gtest_discover_tests(${program} DISCOVERY_TIMEOUT 120 TEST_FILTER "-*Slow*.*" TEST_LIST ${program}_quick
+                       PROPERTIES TIMEOUT 300)
+  gtest_discover_tests(${program} DISCOVERY_TIMEOUT 120 TEST_FILTER "*Slow*.*" TEST_LIST ${program}_slow
+                       PROPERTIES TIMEOUT 1800)
+  # A list cannot be passed through gtest_discover_tests; ctest reads this script after the lists of tests.
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${program}_labels.cmake)
+  file(WRITE ${script} "foreach(test IN LISTS ${program}_quick)
+  set_tests_properties(\"\${test}\" PROPERTIES LABELS \"${labels}\")
+endforeach()
+foreach(test IN LISTS ${program}_slow)
+  set_tests_properties(\"\${test}\" PROPERTIES LABELS \"${labels};slow\")
+endforeach()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
+  foreach(label IN LISTS labels)
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${program})
+  endforeach()
+endfunction()
+
 # headrace_module(NAME [DEPS libraries...] [LABELS labels...])
 # One library from src/NAME (every .cc that is no test, no bench and no main), and, with HEADRACE_TESTS, one test program
 # from its *_test.cc. DEPS are public: what a module's headers include, its users may see.
@@ -21,6 +47,7 @@ function(headrace_module name)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE hr_${name} GTest::gmock_main)
     target_compile_definitions(${name}_test PRIVATE HEADRACE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
-    gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 120 PROPERTIES LABELS "${name};${ARG_LABELS}" TIMEOUT 300)
+    set(labels ${name} ${ARG_LABELS})
+    headrace_label_tests(${name}_test "${labels}")
   endif()
 endfunction()
