@@ -1,0 +1,47 @@
+// What every subcommand shares: how it ends, how it prints, and how progress is shown. Only the app
+// prints and exits.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <boost/json.hpp>
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "hub/pull.h"
+#include "hub/resolve.h"
+
+namespace headrace {
+
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kWrongUsage = 2;
+
+// One line on stderr; the exit code that fits the error.
+int fail(const Error& error);
+
+// One JSON object and a newline on stdout.
+void print_json(const boost::json::value& value);
+
+// A line on stderr that overwrites itself on a terminal, and nothing in a pipe. finish() clears it.
+void show_progress(const std::string& line);
+void finish_progress();
+
+// Fetching a model, on stderr: notices always, progress on a terminal.
+void show_pull_progress(const PullProgress& progress);
+
+// MODEL as a path that exists, fetched first where it is a short name.
+Result<ResolvedModel> find_model_file(const std::string& model);
+
+// A command's code, set when its subcommand was given; main runs it after parsing.
+using Action = std::function<int()>;
+
+void add_pull_command(CLI::App& app, Action& action);
+void add_run_command(CLI::App& app, Action& action);
+void add_serve_command(CLI::App& app, Action& action);
+void add_inspect_command(CLI::App& app, Action& action);
+void add_tokenize_command(CLI::App& app, Action& action);
+void add_template_command(CLI::App& app, Action& action);
+void add_bench_command(CLI::App& app, Action& action);
+
+}  // namespace headrace

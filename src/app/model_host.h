@@ -1,0 +1,80 @@
+// Everything that stands behind one served model: file, tokenizer, template, weights, KV memory and
+// engine, made in the right order from one set of options. Made by one thread; the parts have their
+// own rules.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "chat/chat_template.h"
+#include "engine/engine.h"
+#include "kernels/backend.h"
+#include "model/model.h"
+#include "runner/model_runner.h"
+
+namespace headrace {
+
+// The engine's flags, the same for run, serve and bench.
+struct EngineFlags {
+  int threads = 0;         // 0: one per core this process may use
+  int context = 0;         // 0: the model's own
+  std::string kv = "f16";  // f32, f16
+  std::string kv_memory = "auto";
+  int max_batch = 32;
+  int max_step_tokens = 512;
+  std::string prefix_cache = "on";
+  std::string weights = "as-is";
+  std::string draft = "off";
+  int tp = 1;
+
+  void add_to(CLI::App& command);
+};
+
+struct HostSettings {
+  SchedulerLimits scheduler;
+  int max_queue = 256;
+  Duration queue_timeout{0};
+  std::shared_ptr<Metrics> metrics;  // may be null
+};
+
+class ModelHost {
+ public:
+  // `model` is a path; progress hears a line for a person.
+  static Result<std::unique_ptr<ModelHost>> load(
+      const ResolvedModel& model,
+      const EngineFlags& flags,
+      const HostSettings& settings,
+      const std::function<void(const std::string&)>& progress);
+
+  Engine& engine() { return *engine_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  std::shared_ptr<const Tokenizer> shared_tokenizer() const { return tokenizer_; }
+  const ChatTemplate* chat_template() const { return chat_template_ ? &*chat_template_ : nullptr; }
+  const std::string& name() const { return name_; }
+  const BackendInfo& backend() const { return backend_info_; }
+  const MemoryCounters& memory() const { return *memory_; }
+  int max_context() const { return engine_->max_context(); }
+
+ private:
+  std::string name_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::optional<ChatTemplate> chat_template_;
+  BackendInfo backend_info_;
+  const MemoryCounters* memory_ = nullptr;  // the backend's, which the engine's runner owns
+  std::unique_ptr<Engine> engine_;
+};
+
+// What is loaded before an engine: shared with the benchmarks, which drive the runner themselves.
+struct LoadedRunner {
+  std::unique_ptr<ModelRunner> runner;
+  std::unique_ptr<KvManager> kv;
+};
+Result<LoadedRunner> load_runner(const GgufFile& file,
+                                 const EngineFlags& flags,
+                                 const std::function<void(const std::string&)>& progress);
+
+}  // namespace headrace
