@@ -19,7 +19,7 @@ namespace headrace {
 namespace {
 
 constexpr int kStepBlocks = kAttentionStep / kBlockTokens;
-constexpr float kScoreLimit = 1e30F;   // so that no score is infinite
+constexpr float kScoreLimit = 1e30F;   // scores stop here, so that none is infinite
 constexpr float kNoScore = -1e31F;     // the maximum before any score
 constexpr float kLog2e = 1.44269504F;  // scores are in base 2
 
@@ -238,16 +238,16 @@ inline void soften_row(const Step& step,
       row_begin <= 0 && row_end >= kAttentionStep && step.begin == 0 && step.end == kAttentionStep;
   Vec16 s[kStepBlocks];
   HR_UNROLL for (int b = 0; b < kStepBlocks; ++b) {
+    const Vec16 score =
+        max16(set16(-kScoreLimit), min16(set16(kScoreLimit), load16(scores + b * 16)));
     if (all_seen) {
-      s[b] = load16(scores + b * 16);
+      s[b] = score;
     } else if (b < step.first_block() || b >= step.block_end()) {
       s[b] = set16(kMasked);
     } else {
-      s[b] = keep_range(load16(scores + b * 16), row_begin - b * 16, row_end - b * 16, kMasked);
+      s[b] = keep_range(score, row_begin - b * 16, row_end - b * 16, kMasked);
     }
-    s[b] = min16(set16(kScoreLimit), s[b]);
   }
-  // A score below -1e30 counts as -1e30 for the maximum alone: its weight is 0 beside any other.
   Vec16 best = set16(*state.max);
   HR_UNROLL for (int b = 0; b < kStepBlocks; ++b) { best = max16(best, s[b]); }
   const float old_max = *state.max;
