@@ -204,7 +204,7 @@ void unpack_integer_scales_row(DType dtype,
       block_integer_scales(
           dtype, bytes, out.scales + block * groups_per_block, out.mins + block * groups_per_block);
     } else {
-      block_integer_scales(dtype, bytes, out.scales + block * groups_per_block, nullptr);
+      block_integer_scales(DType::kQ6_K, bytes, out.scales + block * groups_per_block, nullptr);
     }
   }
 }
