@@ -19,6 +19,13 @@ HR_INLINE float add_lanes(__m512 v) {
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 
+HR_INLINE float max_lanes(__m512 v) {
+  const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
 // As exp_f32() of the scalar tier.
 HR_INLINE __m512 exp_ps(__m512 x) {
   const __m512 held =
@@ -99,21 +106,26 @@ void normalize_row(const float* x, const float* weight, float eps, int dim, floa
 }
 
 void quantize_row(const float* x, int dim, std::int8_t* codes, float* scales, std::int32_t* sums) {
+  const __m256i ones = _mm256_set1_epi8(1);
   for (int g = 0; g < dim / kGroup; ++g) {
     const __m512 low = _mm512_loadu_ps(x + g * kGroup);
     const __m512 high = _mm512_loadu_ps(x + g * kGroup + 16);
-    const float amax = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high)));
+    const float amax = max_lanes(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high)));
     const bool zero = !(amax >= 1e-30F);
     scales[g] = zero ? 0.0F : amax / 127.0F;
     const __m512 inverse = _mm512_set1_ps(zero ? 0.0F : 127.0F / amax);
-    const __m512i low_codes = _mm512_cvtps_epi32(_mm512_mul_ps(low, inverse));
-    const __m512i high_codes = _mm512_cvtps_epi32(_mm512_mul_ps(high, inverse));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + g * kGroup),
-                     _mm512_cvtsepi32_epi8(low_codes));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + g * kGroup + 16),
-                     _mm512_cvtsepi32_epi8(high_codes));
-    sums[2 * g] = _mm512_reduce_add_epi32(low_codes);
-    sums[2 * g + 1] = _mm512_reduce_add_epi32(high_codes);
+    const __m128i low_codes =
+        _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(_mm512_mul_ps(low, inverse)));
+    const __m128i high_codes =
+        _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(_mm512_mul_ps(high, inverse)));
+    const __m256i both = _mm256_set_m128i(high_codes, low_codes);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes + g * kGroup), both);
+    // Four partial sums of each half, then their sum in the lowest lane of the half.
+    __m256i sum = _mm256_dpbusd_epi32(_mm256_setzero_si256(), ones, both);
+    sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0x4E));
+    sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32(sum, 0xB1));
+    sums[2 * g] = _mm_cvtsi128_si32(_mm256_castsi256_si128(sum));
+    sums[2 * g + 1] = _mm_cvtsi128_si32(_mm256_extracti128_si256(sum, 1));
   }
 }
 
