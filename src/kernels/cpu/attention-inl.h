@@ -18,10 +18,15 @@
 namespace headrace {
 namespace {
 
-constexpr int kStepBlocks = kAttentionStep / kBlockTokens;
-constexpr float kScoreLimit = 1e30F;   // scores stop here, so that none is infinite
-constexpr float kNoScore = -1e31F;     // the maximum before any score
-constexpr float kLog2e = 1.44269504F;  // scores are in base 2
+inline constexpr int kStepBlocks = kAttentionStep / kBlockTokens;
+inline constexpr float kScoreLimit = 1e30F;   // scores stop here, so that none is infinite
+inline constexpr float kNoScore = -1e31F;     // the maximum before any score
+inline constexpr float kLog2e = 1.44269504F;  // scores are in base 2
+
+// Values before element `count` of rows of `width`.
+inline std::ptrdiff_t offset(int count, int width) {
+  return static_cast<std::ptrdiff_t>(count) * width;
+}
 
 inline int least(int a, int b) { return a < b ? a : b; }
 inline int most(int a, int b) { return a > b ? a : b; }
@@ -56,7 +61,7 @@ struct State {
 };
 
 inline State state_at(float* memory, int num_rows) {
-  return {memory, memory + num_rows, memory + 2 * static_cast<std::ptrdiff_t>(num_rows)};
+  return {memory, memory + num_rows, memory + offset(num_rows, 2)};
 }
 
 struct Scratch {
@@ -103,6 +108,16 @@ inline Step step_at(const AttentionTile& tile, int first_token) {
   return {first_token, most(0, from), least(kAttentionStep, to)};
 }
 
+// The blocks of a step, by their place in it; only those that some row sees are set.
+template <typename T>
+struct StepBlocks {
+  Step step;
+  int dim = 0;
+  const T* keys[kStepBlocks] = {};
+  const T* values[kStepBlocks] = {};
+};
+
+// scores = q . K for R rows and B blocks.
 template <int R, int B, typename T>
 void score_tile(const float* q, int dim, const T* const* keys, float* scores) {
   Vec16 sums[R][B];
@@ -111,135 +126,102 @@ void score_tile(const float* q, int dim, const T* const* keys, float* scores) {
   }
   for (int d = 0; d < dim; ++d) {
     Vec16 k[B];
-    HR_UNROLL for (int b = 0; b < B; ++b) {
-      k[b] = load16(keys[b] + static_cast<std::ptrdiff_t>(d) * 16);
-    }
+    HR_UNROLL for (int b = 0; b < B; ++b) { k[b] = load16(keys[b] + offset(d, 16)); }
     HR_UNROLL for (int r = 0; r < R; ++r) {
-      const Vec16 x = set16(q[static_cast<std::ptrdiff_t>(r) * dim + d]);
+      const Vec16 x = set16(q[offset(r, dim) + d]);
       HR_UNROLL for (int b = 0; b < B; ++b) { sums[r][b] = mul_add(x, k[b], sums[r][b]); }
     }
   }
   HR_UNROLL for (int r = 0; r < R; ++r) {
     HR_UNROLL for (int b = 0; b < B; ++b) {
-      store16(scores + r * kAttentionStep + b * 16, sums[r][b]);
+      store16(scores + offset(r, kAttentionStep) + offset(b, 16), sums[r][b]);
     }
   }
 }
 
+// Rows [row, num_rows), R at a time, the rest by a smaller tile.
 template <int R, typename T>
-void score_rows(const float* q, int dim, const T* const* keys, int num_blocks, float* scores) {
-  int b = 0;
-  for (; b + kScoreBlocks <= num_blocks; b += kScoreBlocks) {
-    score_tile<R, kScoreBlocks>(q, dim, keys + b, scores + b * 16);
+void score_rows(const StepBlocks<T>& in, const Scratch& scratch, int row, int num_rows) {
+  for (; row + R <= num_rows; row += R) {
+    const float* q = scratch.q + offset(row, in.dim);
+    float* scores = scratch.scores + offset(row, kAttentionStep);
+    int b = in.step.first_block();
+    for (; b + kScoreBlocks <= in.step.block_end(); b += kScoreBlocks) {
+      score_tile<R, kScoreBlocks>(q, in.dim, in.keys + b, scores + offset(b, 16));
+    }
+    for (; b < in.step.block_end(); ++b) {
+      score_tile<R, 1>(q, in.dim, in.keys + b, scores + offset(b, 16));
+    }
   }
-  for (; b < num_blocks; ++b) {
-    score_tile<R, 1>(q, dim, keys + b, scores + b * 16);
-  }
-}
-
-// The last num_rows < R rows, each number of them with its own tile.
-template <int R, typename T>
-void score_rest(
-    int num_rows, const float* q, int dim, const T* const* keys, int num_blocks, float* scores) {
   if constexpr (R > 1) {
-    if (num_rows == R - 1) {
-      score_rows<R - 1>(q, dim, keys, num_blocks, scores);
-    } else {
-      score_rest<R - 1>(num_rows, q, dim, keys, num_blocks, scores);
-    }
+    score_rows<R - 1>(in, scratch, row, num_rows);
   }
 }
 
-// values = values * decay + sum over tokens [begin, end) of weight * V, for R rows and V vectors of
-// D.
+// values = values * decay + sum of weight * V over the step's tokens, for R rows and V vectors of D
+// from d on.
 template <int R, int V, typename T>
-void value_tile(const float* weights,
-                const float* decay,
-                const T* const* blocks,
-                const Step& step,
-                int dim,
-                float* values) {
+void value_tile(const StepBlocks<T>& in, const Scratch& scratch, int row, int d, float* values) {
+  const int dim = in.dim;
+  const float* weights = scratch.scores + offset(row, kAttentionStep);
+  values += offset(row, dim) + d;
   Vec16 sums[R][V];
   HR_UNROLL for (int r = 0; r < R; ++r) {
-    const Vec16 factor = set16(decay[r]);
+    const Vec16 factor = set16(scratch.decay[row + r]);
     HR_UNROLL for (int v = 0; v < V; ++v) {
-      sums[r][v] = mul(load16(values + static_cast<std::ptrdiff_t>(r) * dim + v * 16), factor);
+      sums[r][v] = mul(load16(values + offset(r, dim) + offset(v, 16)), factor);
     }
   }
-  for (int token = step.begin; token < step.end; ++token) {
-    const T* row =
-        blocks[token / kBlockTokens] + static_cast<std::ptrdiff_t>(token % kBlockTokens) * dim;
+  for (int token = in.step.begin; token < in.step.end; ++token) {
+    const T* source = in.values[token / kBlockTokens] + offset(token % kBlockTokens, dim) + d;
     Vec16 x[V];
-    HR_UNROLL for (int v = 0; v < V; ++v) { x[v] = load16(row + v * 16); }
+    HR_UNROLL for (int v = 0; v < V; ++v) { x[v] = load16(source + offset(v, 16)); }
     HR_UNROLL for (int r = 0; r < R; ++r) {
-      const Vec16 weight = set16(weights[r * kAttentionStep + token]);
+      const Vec16 weight = set16(weights[offset(r, kAttentionStep) + token]);
       HR_UNROLL for (int v = 0; v < V; ++v) { sums[r][v] = mul_add(weight, x[v], sums[r][v]); }
     }
   }
   HR_UNROLL for (int r = 0; r < R; ++r) {
     HR_UNROLL for (int v = 0; v < V; ++v) {
-      store16(values + static_cast<std::ptrdiff_t>(r) * dim + v * 16, sums[r][v]);
+      store16(values + offset(r, dim) + offset(v, 16), sums[r][v]);
     }
   }
 }
 
 template <int R, typename T>
-void value_rows(const float* weights,
-                const float* decay,
-                const T* const* blocks,
-                const Step& step,
-                int dim,
-                float* values) {
-  int d = 0;
-  const T* columns[kStepBlocks];
-  const auto shift = [&] {
-    for (int b = step.first_block(); b < step.block_end(); ++b) {
-      columns[b] = blocks[b] + d;
+void value_rows(
+    const StepBlocks<T>& in, const Scratch& scratch, const State& state, int row, int num_rows) {
+  for (; row + R <= num_rows; row += R) {
+    int d = 0;
+    for (; d + kValueVecs * 16 <= in.dim; d += kValueVecs * 16) {
+      value_tile<R, kValueVecs>(in, scratch, row, d, state.values);
     }
-  };
-  for (; d + kValueVecs * 16 <= dim; d += kValueVecs * 16) {
-    shift();
-    value_tile<R, kValueVecs>(weights, decay, columns, step, dim, values + d);
+    for (; d < in.dim; d += 16) {
+      value_tile<R, 1>(in, scratch, row, d, state.values);
+    }
   }
-  for (; d < dim; d += 16) {
-    shift();
-    value_tile<R, 1>(weights, decay, columns, step, dim, values + d);
-  }
-}
-
-template <int R, typename T>
-void value_rest(int num_rows,
-                const float* weights,
-                const float* decay,
-                const T* const* blocks,
-                const Step& step,
-                int dim,
-                float* values) {
   if constexpr (R > 1) {
-    if (num_rows == R - 1) {
-      value_rows<R - 1>(weights, decay, blocks, step, dim, values);
-    } else {
-      value_rest<R - 1>(num_rows, weights, decay, blocks, step, dim, values);
-    }
+    value_rows<R - 1>(in, scratch, state, row, num_rows);
   }
 }
 
 // Turns a row's scores into weights against its new maximum, and notes how much what came before
-// decays.
+// decays. The row sees the step's tokens [row_begin, row_end).
 inline void soften_row(const Step& step,
                        int row_begin,
                        int row_end,
-                       float* scores,
-                       State state,
-                       float* lane_sums,
-                       float* decay) {
+                       int row,
+                       const Scratch& scratch,
+                       const State& state) {
   constexpr float kMasked = -__builtin_inff();
+  float* scores = scratch.scores + offset(row, kAttentionStep);
+  float* lane_sums = scratch.lane_sums + offset(row, 16);
   const bool all_seen =
       row_begin <= 0 && row_end >= kAttentionStep && step.begin == 0 && step.end == kAttentionStep;
   Vec16 s[kStepBlocks];
   HR_UNROLL for (int b = 0; b < kStepBlocks; ++b) {
     const Vec16 score =
-        max16(set16(-kScoreLimit), min16(set16(kScoreLimit), load16(scores + b * 16)));
+        max16(set16(-kScoreLimit), min16(set16(kScoreLimit), load16(scores + offset(b, 16))));
     if (all_seen) {
       s[b] = score;
     } else if (b < step.first_block() || b >= step.block_end()) {
@@ -248,17 +230,18 @@ inline void soften_row(const Step& step,
       s[b] = keep_range(score, row_begin - b * 16, row_end - b * 16, kMasked);
     }
   }
-  Vec16 best = set16(*state.max);
+  const float old_max = state.max[row];
+  Vec16 best = set16(old_max);
   HR_UNROLL for (int b = 0; b < kStepBlocks; ++b) { best = max16(best, s[b]); }
-  const float old_max = *state.max;
   const float new_max = max_lanes(best);
-  *state.max = new_max;
-  *decay = new_max == old_max ? 1.0F : exp2_1(old_max - new_max);
-  Vec16 sums = mul(load16(lane_sums), set16(*decay));
+  const float decay = new_max == old_max ? 1.0F : exp2_1(old_max - new_max);
+  state.max[row] = new_max;
+  scratch.decay[row] = decay;
+  Vec16 sums = mul(load16(lane_sums), set16(decay));
   const Vec16 shift = set16(new_max);
   HR_UNROLL for (int b = 0; b < kStepBlocks; ++b) {
     const Vec16 weight = exp2_16(sub(s[b], shift));
-    store16(scores + b * 16, weight);
+    store16(scores + offset(b, 16), weight);
     sums = add(sums, weight);
   }
   store16(lane_sums, sums);
@@ -266,56 +249,18 @@ inline void soften_row(const Step& step,
 
 template <typename T>
 void attend_step(const AttentionTile& tile,
-                 const Step& step,
-                 const T* const* keys,
-                 const T* const* values,
+                 const StepBlocks<T>& in,
                  const Scratch& scratch,
                  const State& state) {
   const int num_rows = tile.num_rows();
-  const int dim = tile.head_dim;
-  const int first = step.first_block();
-  const int num_blocks = step.block_end() - first;
-  int row = 0;
-  for (; row + kScoreRows <= num_rows; row += kScoreRows) {
-    score_rows<kScoreRows>(scratch.q + static_cast<std::ptrdiff_t>(row) * dim,
-                           dim,
-                           keys + first,
-                           num_blocks,
-                           scratch.scores + row * kAttentionStep + first * 16);
-  }
-  score_rest<kScoreRows>(num_rows - row,
-                         scratch.q + static_cast<std::ptrdiff_t>(row) * dim,
-                         dim,
-                         keys + first,
-                         num_blocks,
-                         scratch.scores + row * kAttentionStep + first * 16);
-  for (row = 0; row < num_rows; ++row) {
+  score_rows<kScoreRows>(in, scratch, 0, num_rows);
+  for (int row = 0; row < num_rows; ++row) {
     const int query = row / tile.group;
-    const int row_begin = first_visible(tile, query) - step.first_token;
-    const int row_end = tile.first_position + query + 1 - step.first_token;
-    soften_row(step,
-               row_begin,
-               row_end,
-               scratch.scores + row * kAttentionStep,
-               {state.max + row, nullptr, nullptr},
-               scratch.lane_sums + row * 16,
-               scratch.decay + row);
+    const int row_begin = first_visible(tile, query) - in.step.first_token;
+    const int row_end = tile.first_position + query + 1 - in.step.first_token;
+    soften_row(in.step, row_begin, row_end, row, scratch, state);
   }
-  for (row = 0; row + kValueRows <= num_rows; row += kValueRows) {
-    value_rows<kValueRows>(scratch.scores + row * kAttentionStep,
-                           scratch.decay + row,
-                           values,
-                           step,
-                           dim,
-                           state.values + static_cast<std::ptrdiff_t>(row) * dim);
-  }
-  value_rest<kValueRows>(num_rows - row,
-                         scratch.scores + row * kAttentionStep,
-                         scratch.decay + row,
-                         values,
-                         step,
-                         dim,
-                         state.values + static_cast<std::ptrdiff_t>(row) * dim);
+  value_rows<kValueRows>(in, scratch, state, 0, num_rows);
 }
 
 // Reads the cache where it lies, or, for more rows than one register tile, turns a step of it into
@@ -325,29 +270,27 @@ void load_and_attend_step(const AttentionTile& tile,
                           const Step& step,
                           const Scratch& scratch,
                           const State& state) {
-  const std::ptrdiff_t half = static_cast<std::ptrdiff_t>(tile.head_dim) * kBlockTokens;
-  const T* keys[kStepBlocks] = {};
-  const T* values[kStepBlocks] = {};
+  const std::ptrdiff_t half = offset(tile.head_dim, kBlockTokens);
+  StepBlocks<T> in{step, tile.head_dim};
   for (int b = step.first_block(); b < step.block_end(); ++b) {
     const std::int32_t block = tile.blocks[step.first_token / kBlockTokens + b];
-    keys[b] = reinterpret_cast<const T*>(tile.kv + block * tile.block_stride);
-    values[b] = keys[b] + half;
+    in.keys[b] = reinterpret_cast<const T*>(tile.kv + block * tile.block_stride);
+    in.values[b] = in.keys[b] + half;
   }
   if (sizeof(T) == sizeof(float) || tile.num_rows() <= kScoreRows) {
-    attend_step<T>(tile, step, keys, values, scratch, state);
+    attend_step(tile, in, scratch, state);
     return;
   }
-  const float* wide_keys[kStepBlocks] = {};
-  const float* wide_values[kStepBlocks] = {};
+  StepBlocks<float> wide{step, tile.head_dim};
   for (int b = step.first_block(); b < step.block_end(); ++b) {
-    float* wide = scratch.kv + 2 * half * b;
+    float* block = scratch.kv + 2 * half * b;
     for (std::ptrdiff_t i = 0; i < 2 * half; i += 16) {
-      store16(wide + i, load16(keys[b] + i));
+      store16(block + i, load16(in.keys[b] + i));
     }
-    wide_keys[b] = wide;
-    wide_values[b] = wide + half;
+    wide.keys[b] = block;
+    wide.values[b] = block + half;
   }
-  attend_step<float>(tile, step, wide_keys, wide_values, scratch, state);
+  attend_step(tile, wide, scratch, state);
 }
 
 inline void attend_partition(const AttentionTile& tile,
@@ -357,9 +300,9 @@ inline void attend_partition(const AttentionTile& tile,
   const int num_rows = tile.num_rows();
   for (int row = 0; row < num_rows; ++row) {
     state.max[row] = kNoScore;
-    store16(scratch.lane_sums + row * 16, set16(0));
+    store16(scratch.lane_sums + offset(row, 16), set16(0));
   }
-  for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(num_rows) * tile.head_dim; i += 16) {
+  for (std::ptrdiff_t i = 0; i < offset(num_rows, tile.head_dim); i += 16) {
     store16(state.values + i, set16(0));
   }
   const int first_token = partition * kPartitionTokens;
@@ -375,7 +318,7 @@ inline void attend_partition(const AttentionTile& tile,
     }
   }
   for (int row = 0; row < num_rows; ++row) {
-    state.sum[row] = sum_lanes(load16(scratch.lane_sums + row * 16));
+    state.sum[row] = sum_lanes(load16(scratch.lane_sums + offset(row, 16)));
   }
 }
 
@@ -390,7 +333,7 @@ inline void fold(const AttentionTile& tile, const State& part, const State& tota
     total.sum[row] = total.sum[row] * old_factor + part.sum[row] * new_factor;
     const Vec16 a = set16(old_factor);
     const Vec16 b = set16(new_factor);
-    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(row) * tile.head_dim;
+    const std::ptrdiff_t first = offset(row, tile.head_dim);
     for (std::ptrdiff_t i = first; i < first + tile.head_dim; i += 16) {
       store16(total.values + i,
               mul_add(load16(part.values + i), b, mul(load16(total.values + i), a)));
@@ -400,9 +343,9 @@ inline void fold(const AttentionTile& tile, const State& part, const State& tota
 
 inline void write_out(const AttentionTile& tile, const State& total) {
   for (int row = 0; row < tile.num_rows(); ++row) {
-    const float* values = total.values + static_cast<std::ptrdiff_t>(row) * tile.head_dim;
-    float* out = tile.out + (row / tile.group) * tile.row_stride +
-                 static_cast<std::ptrdiff_t>(row % tile.group) * tile.head_dim;
+    const float* values = total.values + offset(row, tile.head_dim);
+    float* out =
+        tile.out + (row / tile.group) * tile.row_stride + offset(row % tile.group, tile.head_dim);
     const Vec16 factor = set16(1.0F / total.sum[row]);
     for (int d = 0; d < tile.head_dim; d += 16) {
       store16(out + d, mul(load16(values + d), factor));
@@ -413,11 +356,10 @@ inline void write_out(const AttentionTile& tile, const State& total) {
 inline void scale_queries(const AttentionTile& tile, float* q) {
   const Vec16 factor = set16(tile.scale * kLog2e);
   for (int row = 0; row < tile.num_rows(); ++row) {
-    const float* from = tile.q + (row / tile.group) * tile.row_stride +
-                        static_cast<std::ptrdiff_t>(row % tile.group) * tile.head_dim;
+    const float* from =
+        tile.q + (row / tile.group) * tile.row_stride + offset(row % tile.group, tile.head_dim);
     for (int d = 0; d < tile.head_dim; d += 16) {
-      store16(q + static_cast<std::ptrdiff_t>(row) * tile.head_dim + d,
-              mul(load16(from + d), factor));
+      store16(q + offset(row, tile.head_dim) + d, mul(load16(from + d), factor));
     }
   }
 }

@@ -98,7 +98,8 @@ void AttentionPlan::fill(Schedule& schedule, int num_threads) const {
   schedule.worker_floats = attention_scratch_floats(most_queries * group, heads.head_dim);
   schedule.worker_floats = (schedule.worker_floats + 15) / 16 * 16;
   const std::int64_t most_work =
-      num_threads == 1 ? schedule.work : schedule.work / (num_threads * kTasksPerThread);
+      num_threads == 1 ? schedule.work
+                       : schedule.work / (std::int64_t{num_threads} * kTasksPerThread);
   for (int i = 0; i < static_cast<int>(schedule.units.size()); ++i) {
     add_tasks(schedule, i, most_work);
   }

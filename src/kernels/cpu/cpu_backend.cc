@@ -9,7 +9,8 @@
 namespace headrace {
 namespace {
 
-constexpr std::int64_t kSmallValues = 32 * 1024;  // fewer are done before a worker wakes up
+constexpr std::int64_t kSmallValues =
+    std::int64_t{32} * 1024;  // fewer are done before a worker wakes up
 constexpr int kTasksPerThread = 4;
 
 const RowKernels& row_kernels(CpuTier tier) {
@@ -194,6 +195,7 @@ void CpuBackend::attention(const AttentionArgs& args) {
   submit([this, args, plan = plan_] { plan->run(args, kernels_, pool_, attention_scratch_); });
 }
 
+// NOLINTNEXTLINE(readability-function-size): the interface's signature
 void CpuBackend::rms_norm(const float* y,
                           const float* weight,
                           float eps,

@@ -53,7 +53,7 @@ constexpr std::size_t attention_scratch_floats(int num_rows, int head_dim) {
   const auto rows = static_cast<std::size_t>(num_rows);
   const auto dim = static_cast<std::size_t>(head_dim);
   return rows * (dim + kAttentionStep + 16 + 16) + 2 * attention_state_floats(num_rows, head_dim) +
-         2 * kAttentionStep * dim;
+         std::size_t{2} * kAttentionStep * dim;
 }
 
 struct RowKernels {

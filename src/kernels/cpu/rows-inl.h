@@ -64,11 +64,11 @@ inline void rotate_halves(float* x, const float* cosines, const float* sines, in
 
 // Pairs (2i, 2i + 1).
 inline void rotate_interleaved(float* x, const float* cosines, const float* sines, int half) {
-  for (int i = 0; i < half; ++i) {
-    const float a = x[2 * i];
-    const float b = x[2 * i + 1];
-    x[2 * i] = a * cosines[i] - b * sines[i];
-    x[2 * i + 1] = b * cosines[i] + a * sines[i];
+  for (int i = 0; i < half; ++i, x += 2) {
+    const float a = x[0];
+    const float b = x[1];
+    x[0] = a * cosines[i] - b * sines[i];
+    x[1] = b * cosines[i] + a * sines[i];
   }
 }
 

@@ -10,10 +10,10 @@ namespace {
 
 // Of 16 registers: 12 accumulators, the rest for broadcasts; keys and values are memory operands or
 // pass through one.
-constexpr int kScoreRows = 3;
-constexpr int kScoreBlocks = 2;
-constexpr int kValueRows = 3;
-constexpr int kValueVecs = 2;
+inline constexpr int kScoreRows = 3;
+inline constexpr int kScoreBlocks = 2;
+inline constexpr int kValueRows = 3;
+inline constexpr int kValueVecs = 2;
 
 struct Vec16 {
   __m256 lo, hi;

@@ -9,10 +9,10 @@ namespace headrace {
 namespace {
 
 // Of 32 registers: 24 accumulators, four vectors of keys or values, a broadcast.
-constexpr int kScoreRows = 6;
-constexpr int kScoreBlocks = 4;
-constexpr int kValueRows = 6;
-constexpr int kValueVecs = 4;
+inline constexpr int kScoreRows = 6;
+inline constexpr int kScoreBlocks = 4;
+inline constexpr int kValueRows = 6;
+inline constexpr int kValueVecs = 4;
 
 using Vec16 = __m512;
 

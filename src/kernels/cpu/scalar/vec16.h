@@ -13,10 +13,10 @@ namespace {
 
 // Tiles of the attention kernels that fit the registers: rows x blocks of keys, rows x vectors of
 // values.
-constexpr int kScoreRows = 2;
-constexpr int kScoreBlocks = 2;
-constexpr int kValueRows = 2;
-constexpr int kValueVecs = 2;
+inline constexpr int kScoreRows = 2;
+inline constexpr int kScoreBlocks = 2;
+inline constexpr int kValueRows = 2;
+inline constexpr int kValueVecs = 2;
 
 struct Vec16 {
   float v[16];
