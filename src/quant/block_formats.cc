@@ -115,7 +115,7 @@ void block_codes(DType dtype, const std::byte* block, std::uint8_t* codes) {
     case DType::kQ6_K:  // 128 bytes of nibbles, 64 of upper bits, 16 int8 scales, d
       return codes_q6_k(block, block + 128, codes);
     default:
-      HR_CHECK(!"a quantized type");
+      HR_CHECK(is_quantized(dtype));
   }
 }
 
