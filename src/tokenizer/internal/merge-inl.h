@@ -41,30 +41,35 @@ inline constexpr std::size_t kShortWord = 24;  // symbols
 // `find(left, right)` gives the Merge of two neighbours.
 template <typename Find>
 void merge_short(std::vector<MergeSymbol>& symbols, const Find& find) {
-  std::array<std::uint32_t, kShortWord> rank;  // of symbol i with its right neighbour
+  std::array<Merge, kShortWord> merges;  // of symbol i with its right neighbour
   std::size_t n = symbols.size();
-  const auto rank_at = [&](std::size_t i) {
-    return i + 1 < n ? find(symbols[i], symbols[i + 1]).rank : kNoMerge;
+  const auto update = [&](std::size_t i) {
+    merges[i] = i + 1 < n ? find(symbols[i], symbols[i + 1]) : Merge{};
   };
   for (std::size_t i = 0; i < n; ++i) {
-    rank[i] = rank_at(i);
+    update(i);
   }
   while (n > 1) {
-    const auto best =
-        static_cast<std::size_t>(std::min_element(rank.begin(), rank.begin() + n) - rank.begin());
-    if (rank[best] == kNoMerge) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < n; ++i) {
+      best = merges[i].rank < merges[best].rank ? i : best;
+    }
+    if (merges[best].rank == kNoMerge) {
       break;
     }
-    symbols[best].id = find(symbols[best], symbols[best + 1]).id;
+    symbols[best].id = merges[best].id;
     symbols[best].end = symbols[best + 1].end;
-    symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(best) + 1);
-    std::copy(rank.begin() + best + 2, rank.begin() + n, rank.begin() + best + 1);
+    for (std::size_t i = best + 1; i + 1 < n; ++i) {
+      symbols[i] = symbols[i + 1];
+      merges[i] = merges[i + 1];
+    }
     --n;
-    rank[best] = rank_at(best);
+    update(best);
     if (best > 0) {
-      rank[best - 1] = rank_at(best - 1);
+      update(best - 1);
     }
   }
+  symbols.resize(n);
 }
 
 template <typename Find>

@@ -107,7 +107,7 @@ Result<PreTokenizer> PreTokenizer::create(std::string_view name) {
   auto pattern = std::make_unique<Pattern>();
   pattern->code.reset(pcre2_compile(PCRE2_SPTR(spec->pattern),
                                     PCRE2_ZERO_TERMINATED,
-                                    PCRE2_UTF | PCRE2_UCP,
+                                    PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED,
                                     &error,
                                     &offset,
                                     nullptr));
@@ -119,8 +119,9 @@ Result<PreTokenizer> PreTokenizer::create(std::string_view name) {
                       offset,
                       error);
   }
-  // Without JIT (not built in, or no executable memory) the interpreter gives the same words; its
-  // limits on work are meant for nested repeats, and a long run of spaces would meet them.
+  // PCRE2_ANCHORED above, not at the match, where it would switch JIT off. Without JIT (not built
+  // in, or no executable memory) the interpreter gives the same words; its limits on work are meant
+  // for nested repeats, and a long run of spaces would meet them.
   pcre2_jit_compile(pattern->code.get(), PCRE2_JIT_COMPLETE);
   pcre2_set_match_limit(pattern->context.get(), std::numeric_limits<std::uint32_t>::max());
   pcre2_set_heap_limit(pattern->context.get(), std::numeric_limits<std::uint32_t>::max());
@@ -142,7 +143,7 @@ void PreTokenizer::for_each_word(std::string_view text,
                                   PCRE2_SPTR(text.data()),
                                   text.size(),
                                   begin,
-                                  PCRE2_ANCHORED | PCRE2_NO_UTF_CHECK,
+                                  PCRE2_NO_UTF_CHECK,
                                   data.get(),
                                   pattern_->context.get());
     // Each expression matches at least one character at any place; memory may still run out.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -36,14 +37,19 @@ class SentencePieceBpe final : public TextModel {
   Status read_byte_tokens();
   void rank_pieces();
   Merge find(std::string_view piece) const;
+  void append_ids(std::string_view text,
+                  const MergeSymbol& symbol,
+                  std::vector<TokenId>& ids) const;
+  std::size_t word_end(std::string_view text, std::size_t begin) const;
 
   const Vocabulary* vocabulary_;
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };
   std::unordered_map<std::string, Merge, Hash, std::equal_to<>>
-      pieces_;                     // escaped text of what merging may make
-  std::size_t longest_piece_ = 0;  // bytes
+      pieces_;                         // escaped text of what merging may make
+  std::size_t longest_piece_ = 0;      // bytes
+  std::bitset<256> joins_space_mark_;  // bytes that some piece has before a "▁"
   std::array<TokenId, 256> byte_ids_{};
 };
 
