@@ -1,0 +1,111 @@
+#include "server/router.h"
+
+#include <exception>
+#include <utility>
+
+namespace headrace {
+namespace {
+
+bool matches(const Route& route, std::string_view path) {
+  const std::string_view pattern = route.path;
+  if (!pattern.ends_with("/*")) {
+    return pattern == path;
+  }
+  const std::string_view prefix = pattern.substr(0, pattern.size() - 1);
+  return path.starts_with(prefix) && path.size() > prefix.size();
+}
+
+void answer_error(Exchange& exchange, const ApiError& error) {
+  exchange.log().error = error.message;
+  exchange.respond(error_response(error));
+}
+
+}  // namespace
+
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) {
+    return false;
+  }
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  }
+  return difference == 0;
+}
+
+bool Router::authorized(const HttpRequest& request) const {
+  if (api_keys_.empty()) {
+    return true;
+  }
+  std::string_view given = request.authorization;
+  constexpr std::string_view kScheme = "Bearer ";
+  if (!given.starts_with(kScheme)) {
+    return false;
+  }
+  given.remove_prefix(kScheme.size());
+  bool found = false;
+  for (const std::string& key : api_keys_) {  // all are looked at, whichever fits
+    found = equal_in_constant_time(given, key) || found;
+  }
+  return found;
+}
+
+std::string Router::allowed_methods(std::string_view path) const {
+  std::string methods;
+  for (const Route& route : routes_) {
+    if (matches(route, path)) {
+      methods += methods.empty() ? "" : ", ";
+      methods += route.method == "GET" ? "GET, HEAD" : route.method;
+    }
+  }
+  if (!methods.empty() && !cors_origin_.empty()) {
+    methods += ", OPTIONS";
+  }
+  return methods;
+}
+
+void Router::preflight(Exchange& exchange) const {
+  HttpResponse response;
+  response.status = 204;
+  response.headers = {{"Access-Control-Allow-Methods", allowed_methods(exchange.request().path)},
+                      {"Access-Control-Allow-Headers", "authorization, content-type, x-request-id"},
+                      {"Access-Control-Max-Age", "600"}};
+  exchange.respond(std::move(response));
+}
+
+void Router::dispatch(const std::shared_ptr<Exchange>& exchange) const {
+  const HttpRequest& request = exchange->request();
+  const std::string allowed = allowed_methods(request.path);
+  if (allowed.empty()) {
+    return answer_error(*exchange,
+                        api_error(404,
+                                  fmt::format("there is no {} here: /openapi.json lists the routes",
+                                              request.path.substr(0, 200))));
+  }
+  if (request.method == "OPTIONS" && !cors_origin_.empty()) {
+    return preflight(*exchange);
+  }
+  const std::string_view method =
+      request.method == "HEAD" ? std::string_view("GET") : request.method;
+  for (const Route& route : routes_) {
+    if (route.method != method || !matches(route, request.path)) {
+      continue;
+    }
+    if (route.access == Access::kKeyed && !authorized(request)) {
+      return answer_error(*exchange,
+                          api_error(401, "a valid API key is needed: Authorization: Bearer KEY"));
+    }
+    try {
+      route.handler(exchange);
+    } catch (const std::exception& e) {
+      answer_error(*exchange, api_error(500, fmt::format("the server failed: {}", e.what())));
+    }
+    return;
+  }
+  HttpResponse response = error_response(
+      api_error(405, fmt::format("{} is not allowed for {}", request.method, request.path)));
+  response.headers.emplace_back("Allow", allowed);
+  exchange->respond(std::move(response));
+}
+
+}  // namespace headrace
