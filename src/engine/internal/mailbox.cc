@@ -1,0 +1,149 @@
+#include "engine/internal/mailbox.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace headrace {
+
+Status Mailbox::can_submit_locked() const {
+  if (closed_) {
+    return make_error(ErrorCode::kUnavailable,
+                      "the server is shutting down and takes no new requests");
+  }
+  const int num_waiting = num_active_ - num_running_;
+  const int num_places = std::max(0, max_running_ - num_running_);
+  if (num_waiting >= max_queue_ + num_places) {
+    return make_error(ErrorCode::kExhausted,
+                      "the queue is full: {} requests wait; try again later, or raise --max-queue",
+                      num_waiting);
+  }
+  return {};
+}
+
+Status Mailbox::can_submit() const {
+  const std::lock_guard lock(mutex_);
+  return can_submit_locked();
+}
+
+Result<SequenceId> Mailbox::submit(RequestSpec spec, std::shared_ptr<EventRing> ring) {
+  SequenceId id{};
+  {
+    const std::lock_guard lock(mutex_);
+    HR_RETURN_IF_ERROR(can_submit_locked());
+    id = SequenceId{next_id_++};
+    ++num_active_;
+    letters_.arrivals.push_back({id, std::move(spec), std::move(ring)});
+  }
+  letter_.notify_one();
+  return id;
+}
+
+void Mailbox::cancel(SequenceId id) {
+  {
+    const std::lock_guard lock(mutex_);
+    letters_.cancelled.push_back(id);
+    if (may_give_up_ && std::ranges::binary_search(in_step_, id)) {
+      give_up_.store(true, std::memory_order_relaxed);
+    }
+  }
+  letter_.notify_one();
+}
+
+void Mailbox::poke() {
+  {
+    const std::lock_guard lock(mutex_);
+    poked_ = true;
+  }
+  letter_.notify_one();
+}
+
+void Mailbox::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
+void Mailbox::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    stopping_ = true;
+    give_up_.store(true, std::memory_order_relaxed);
+  }
+  letter_.notify_one();
+}
+
+bool Mailbox::closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+bool Mailbox::stopping() const {
+  const std::lock_guard lock(mutex_);
+  return stopping_;
+}
+
+int Mailbox::num_active() const {
+  const std::lock_guard lock(mutex_);
+  return num_active_;
+}
+
+int Mailbox::num_waiting() const {
+  const std::lock_guard lock(mutex_);
+  return num_active_ - num_running_;
+}
+
+bool Mailbox::wait_until_idle(Duration timeout) {
+  std::unique_lock lock(mutex_);
+  return idle_.wait_for(lock, timeout, [this] { return num_active_ == 0; });
+}
+
+Mailbox::Letters Mailbox::take() {
+  const std::lock_guard lock(mutex_);
+  poked_ = false;
+  return std::exchange(letters_, {});
+}
+
+void Mailbox::wait(std::optional<Duration> timeout) {
+  std::unique_lock lock(mutex_);
+  const auto ready = [this] {
+    return stopping_ || poked_ || !letters_.arrivals.empty() || !letters_.cancelled.empty();
+  };
+  if (timeout) {
+    letter_.wait_for(lock, *timeout, ready);
+  } else {
+    letter_.wait(lock, ready);
+  }
+}
+
+void Mailbox::set_running(int num_running) {
+  const std::lock_guard lock(mutex_);
+  num_running_ = num_running;
+}
+
+void Mailbox::request_ended(bool was_running) {
+  const std::lock_guard lock(mutex_);
+  --num_active_;
+  num_running_ -= was_running ? 1 : 0;
+  if (num_active_ == 0) {
+    idle_.notify_all();
+  }
+}
+
+void Mailbox::begin_step(std::vector<SequenceId> ids, bool may_give_up) {
+  std::ranges::sort(ids);
+  const std::lock_guard lock(mutex_);
+  in_step_ = std::move(ids);
+  may_give_up_ = may_give_up;
+  const bool cancelled = std::ranges::any_of(letters_.cancelled, [this](SequenceId id) {
+    return std::ranges::binary_search(in_step_, id);
+  });
+  give_up_.store(stopping_ || (may_give_up && cancelled), std::memory_order_relaxed);
+}
+
+void Mailbox::end_step() {
+  const std::lock_guard lock(mutex_);
+  in_step_.clear();
+  may_give_up_ = false;
+}
+
+}  // namespace headrace
