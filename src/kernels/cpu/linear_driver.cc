@@ -12,8 +12,11 @@ namespace {
 // Rows that share one unpacking of a panel; their codes stay in the second-level cache while panels
 // pass.
 constexpr int kMaxRowBlock = 192;
-// k unpacked at a time: 16 KB of codes and 4 KB of scales stay in the first-level cache.
+// k that many rows pass before the next: 16 KB of codes and 4 KB of scales, or 16 KB of values,
+// stay in the first-level cache. Up to kFewRows one pass of the panel serves all rows.
 constexpr int kUnpackedK = 512;
+constexpr int kUnpackedFloatK = 128;
+constexpr int kFewRows = 6;
 constexpr int kMaxSegments = 4;
 constexpr int kMaxTerms = kUnpackedK / 16;
 constexpr int kTasksPerThread = 4;
@@ -24,6 +27,7 @@ struct alignas(64) WorkerScratch {
   std::array<std::uint8_t, std::size_t{kUnpackedK} * kPanelCols> codes;
   std::array<float, std::size_t{kMaxTerms} * kPanelCols> scales;
   std::array<float, std::size_t{kMaxTerms} * kPanelCols> offsets;
+  std::array<float, std::size_t{kUnpackedFloatK} * kPanelCols> values;
 };
 
 constexpr std::int64_t kUpAcc = std::int64_t{kMaxSegments} * kMaxRowBlock * kPanelCols;
@@ -90,9 +94,10 @@ struct LinearDriver::State {
     job.dtype = weight.dtype;
     job.panel = weight.panel(panel_idx);
     job.rows = rows.view(weight.dtype, row_begin, num_rows);
-    const bool unpacked =
-        num_rows > kernels.small_rows && panel_layout(weight.dtype).code_bits != 0;
-    const UnpackedPanel panel{own.codes.data(), own.scales.data(), own.offsets.data()};
+    const bool unpacked = kernels.unpacks != nullptr && kernels.unpacks(weight.dtype, num_rows);
+    const UnpackedPanel panel{
+        own.codes.data(), own.scales.data(), own.offsets.data(), own.values.data()};
+    const int chunk = is_quantized(weight.dtype) ? kUnpackedK : kUnpackedFloatK;
     const int segments = num_segments(weight);
     for (int i = 0; i < segments; ++i) {
       job.acc = acc + i * kSegmentStride;
@@ -100,7 +105,7 @@ struct LinearDriver::State {
       const int end = segment_begin(weight.num_cols, segments, i + 1);
       job.k_begin = segment_begin(weight.num_cols, segments, i);
       while (job.k_begin < end) {
-        job.k_end = unpacked ? std::min(end, job.k_begin + kUnpackedK) : end;
+        job.k_end = unpacked || num_rows > kFewRows ? std::min(end, job.k_begin + chunk) : end;
         if (unpacked) {
           kernels.unpack(job, panel);
           kernels.dot_unpacked(job, panel);

@@ -46,12 +46,13 @@ struct PanelJob {
   float* acc = nullptr;
 };
 
-// Groups of a panel spread out as bytes and floats, for many rows: codes [k/4][kPanelCols][4],
-// scales and offsets [weight group][kPanelCols].
+// Part of a panel spread out, for many rows: codes [k/4][kPanelCols][4], scales and offsets
+// [weight group][kPanelCols]; of a half-float type values [k][kPanelCols].
 struct UnpackedPanel {
   std::uint8_t* codes = nullptr;
   float* scales = nullptr;
   float* offsets = nullptr;
+  float* values = nullptr;
 };
 
 // A panel's sums to an output: value = one segment, or (s0 + s1) + (s2 + s3); then bias, then what
@@ -71,7 +72,8 @@ struct FinishJob {
 
 struct LinearKernels {
   const char* tier = nullptr;
-  int small_rows = 0;  // up to this many rows panels are read in place, above they are unpacked
+  // Whether so many rows repay unpacking a panel first: a matter of speed alone. Null: never.
+  bool (*unpacks)(DType dtype, int num_rows) = nullptr;
 
   // y = x / rms(x) * weight; the squares are summed in 16 lanes, k mod 16, added pairwise.
   void (*normalize_row)(const float* x, const float* weight, float eps, int dim, float* y) =
@@ -83,7 +85,7 @@ struct LinearKernels {
   void (*dot)(const PanelJob& job) = nullptr;  // every type
   void (*unpack)(const PanelJob& job, const UnpackedPanel& out) = nullptr;
   void (*dot_unpacked)(const PanelJob& job,
-                       const UnpackedPanel& panel) = nullptr;  // panel's first group is k_begin
+                       const UnpackedPanel& panel) = nullptr;  // panel begins at k_begin
   void (*finish)(const FinishJob& job) = nullptr;
   void (*finish_silu)(const FinishJob& job) = nullptr;       // out = silu(gate) * up
   void (*finish_gelu_tanh)(const FinishJob& job) = nullptr;  // out = gelu_tanh(gate) * up

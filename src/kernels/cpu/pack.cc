@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <sys/mman.h>
 
 #include "base/check.h"
@@ -82,23 +83,18 @@ void pack_block(DType dtype, const std::byte* src, std::byte* block, int col) {
   const PanelLayout layout = panel_layout(dtype);
   const int num_values = layout.groups_per_block * kGroup;
   std::array<std::uint8_t, 256> codes;
-  unpack_codes_row(dtype, src, num_values, codes.data());
-  for (int g = 0; g < layout.groups_per_block; ++g) {
-    store_codes(layout,
-                block + layout.header_bytes + g * layout.group_bytes,
-                col,
-                codes.data() + g * kGroup);
-  }
   if (!layout.has_integer_scales) {
     float scale = 0;
     float offset = 0;
     unpack_affine_row(dtype, src, num_values, codes.data(), &scale, &offset);
+    store_codes(layout, block, col, codes.data());
     store_half(block, col, scale);
     if (layout.has_offsets) {
       store_half(block + 2 * kPanelCols, col, offset);
     }
     return;
   }
+  unpack_codes_row(dtype, src, num_values, codes.data());
   float d = 0;
   float dmin = 0;
   std::array<std::int8_t, 16> scales{};
@@ -110,12 +106,33 @@ void pack_block(DType dtype, const std::byte* src, std::byte* block, int col) {
   }
   for (int g = 0; g < layout.groups_per_block; ++g) {
     std::byte* group = block + layout.header_bytes + g * layout.group_bytes;
+    store_codes(layout, group, col, codes.data() + g * kGroup);
     if (layout.has_offsets) {
       group[col] = static_cast<std::byte>(scales[g]);
       group[kPanelCols + col] = static_cast<std::byte>(mins[g]);
     } else {
       group[col] = static_cast<std::byte>(scales[2 * g]);
       group[kPanelCols + col] = static_cast<std::byte>(scales[2 * g + 1]);
+    }
+  }
+}
+
+// Values of one panel, in stretches of k whose destination stays in the first-level cache.
+template <typename Bits>
+void pack_float_panel(const TensorView& view, int row_begin, int present, std::byte* panel) {
+  constexpr std::size_t kStretch = 64;
+  const auto num_cols = static_cast<std::size_t>(view.num_cols());
+  for (std::size_t k_begin = 0; k_begin < num_cols; k_begin += kStretch) {
+    const std::size_t k_end = std::min(num_cols, k_begin + kStretch);
+    for (int col = 0; col < present; ++col) {
+      const auto row = static_cast<std::size_t>(row_begin + col);
+      const std::byte* src = view.data.data() + row * num_cols * sizeof(Bits);
+      std::byte* dst = panel + static_cast<std::size_t>(col) * sizeof(Bits);
+      for (std::size_t k = k_begin; k < k_end; ++k) {
+        Bits value = 0;
+        std::memcpy(&value, src + k * sizeof(Bits), sizeof(Bits));
+        std::memcpy(dst + k * kPanelCols * sizeof(Bits), &value, sizeof(Bits));
+      }
     }
   }
 }
@@ -127,17 +144,14 @@ void pack_panel(const TensorView& view, int panel_idx, std::byte* panel) {
   const std::size_t src_bytes = static_cast<std::size_t>(row_bytes(view.dtype, num_cols));
   const int row_begin = panel_idx * kPanelCols;
   const int present = std::min(kPanelCols, num_rows - row_begin);
+  if (layout.value_bytes == 4) {
+    return pack_float_panel<std::uint32_t>(view, row_begin, present, panel);
+  }
+  if (layout.value_bytes == 2) {
+    return pack_float_panel<std::uint16_t>(view, row_begin, present, panel);
+  }
   for (int col = 0; col < present; ++col) {
     const std::byte* src = view.data.data() + static_cast<std::size_t>(row_begin + col) * src_bytes;
-    if (layout.code_bits == 0) {
-      const auto bytes = static_cast<std::size_t>(layout.value_bytes);
-      for (std::size_t k = 0; k < static_cast<std::size_t>(num_cols); ++k) {
-        std::memcpy(panel + (k * kPanelCols + static_cast<std::size_t>(col)) * bytes,
-                    src + k * bytes,
-                    bytes);
-      }
-      continue;
-    }
     const int num_blocks = num_cols / (layout.groups_per_block * kGroup);
     const auto file_block_bytes = static_cast<std::size_t>(dtype_info(view.dtype).block_bytes);
     for (int b = 0; b < num_blocks; ++b) {
@@ -166,26 +180,46 @@ float half_at(const std::byte* halves, int col) {
   return f16_to_f32(half);
 }
 
+// Fresh pages of the system, zero without being touched, so that whoever writes first places them.
+void* map_huge(std::size_t bytes, Buffer::Deleter& release) {
+  const std::size_t mapped = bytes + kHugePage;
+  void* base = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED) {
+    return nullptr;
+  }
+  void* data = base;
+  std::size_t space = mapped;
+  std::align(kHugePage, bytes, data, space);
+  madvise(base, mapped, MADV_HUGEPAGE);  // a wish: without it only speed changes
+  release = [base, mapped](void* /*data*/) { munmap(base, mapped); };
+  return data;
+}
+
 }  // namespace
 
 Result<Buffer> allocate_counted(std::size_t bytes, MemoryPart part, MemoryCounters& counters) {
   if (bytes == 0) {
     return Buffer();
   }
-  const bool large = bytes >= kHugePage;
-  const std::size_t alignment = large ? kHugePage : kCacheLine;
-  const std::size_t padded = (bytes + alignment - 1) / alignment * alignment;
-  void* data = padded < bytes ? nullptr : std::aligned_alloc(alignment, padded);
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 46;
+  Buffer::Deleter release;
+  void* data = nullptr;
+  if (bytes >= kHugePage && bytes < kMaxBytes) {
+    data = map_huge(bytes, release);
+  } else if (bytes < kHugePage) {
+    const std::size_t padded = (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+    data = std::aligned_alloc(kCacheLine, padded);
+    release = [](void* memory) { std::free(memory); };
+    if (data != nullptr) {
+      std::memset(data, 0, padded);
+    }
+  }
   if (data == nullptr) {
     return make_error(ErrorCode::kExhausted, "no memory for {} more bytes", bytes);
   }
-  if (large) {
-    madvise(data, padded, MADV_HUGEPAGE);  // a wish: without it only speed changes
-  }
-  std::memset(data, 0, padded);
   counters.add(part, bytes);
-  return Buffer(data, bytes, [bytes, part, &counters](void* memory) {
-    std::free(memory);
+  return Buffer(data, bytes, [bytes, part, &counters, release](void* memory) {
+    release(memory);
     counters.subtract(part, bytes);
   });
 }

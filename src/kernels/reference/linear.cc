@@ -172,7 +172,6 @@ void finish_gelu_tanh(const FinishJob& job) {
 }
 
 constexpr LinearKernels kKernels = {.tier = "scalar",
-                                    .small_rows = 1 << 30,
                                     .normalize_row = normalize_row,
                                     .quantize_row = quantize_row,
                                     .dot = dot,

@@ -7,8 +7,9 @@ namespace headrace::avx2 {
 
 void dot_quantized(const PanelJob& job);
 void unpack_quantized(const PanelJob& job, const UnpackedPanel& out);
-void dot_unpacked(const PanelJob& job, const UnpackedPanel& panel);
+void dot_unpacked_quantized(const PanelJob& job, const UnpackedPanel& panel);
 void dot_float(const PanelJob& job);
+void unpack_float(const PanelJob& job, float* values);
 void normalize_row(const float* x, const float* weight, float eps, int dim, float* y);
 void quantize_row(const float* x, int dim, std::int8_t* codes, float* scales, std::int32_t* sums);
 void finish(const FinishJob& job);

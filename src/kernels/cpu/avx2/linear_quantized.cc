@@ -435,7 +435,7 @@ void dot_quantized(const PanelJob& job) { of(job.dtype).dot(job); }
 void unpack_quantized(const PanelJob& job, const UnpackedPanel& out) {
   of(job.dtype).unpack(job, out);
 }
-void dot_unpacked(const PanelJob& job, const UnpackedPanel& panel) {
+void dot_unpacked_quantized(const PanelJob& job, const UnpackedPanel& panel) {
   of(job.dtype).dot_unpacked(job, panel);
 }
 

@@ -11,12 +11,47 @@ void dot(const PanelJob& job) {
   }
 }
 
+void unpack(const PanelJob& job, const UnpackedPanel& out) {
+  if (job.dtype <= DType::kBF16) {
+    unpack_float(job, out.values);
+  } else {
+    unpack_quantized(job, out);
+  }
+}
+
+void dot_unpacked(const PanelJob& job, const UnpackedPanel& panel) {
+  if (job.dtype > DType::kBF16) {
+    dot_unpacked_quantized(job, panel);
+    return;
+  }
+  PanelJob values = job;  // F32, from its own k 0
+  values.dtype = DType::kF32;
+  values.panel = reinterpret_cast<const std::byte*>(panel.values);
+  values.rows.x += job.k_begin;
+  values.k_begin = 0;
+  values.k_end = job.k_end - job.k_begin;
+  dot_float(values);
+}
+
+bool unpacks(DType dtype, int num_rows) {
+  switch (panel_layout(dtype).code_bits) {
+    case 0:
+      return dtype != DType::kF32 && num_rows > 6;
+    case 4:
+      return num_rows > 12;
+    case 8:
+      return false;  // its bytes are the codes
+    default:
+      return num_rows > 8;
+  }
+}
+
 constexpr LinearKernels kKernels = {.tier = "avx512vnni",
-                                    .small_rows = 12,
+                                    .unpacks = unpacks,
                                     .normalize_row = normalize_row,
                                     .quantize_row = quantize_row,
                                     .dot = dot,
-                                    .unpack = unpack_quantized,
+                                    .unpack = unpack,
                                     .dot_unpacked = dot_unpacked,
                                     .finish = finish,
                                     .finish_silu = finish_silu,

@@ -80,6 +80,17 @@ void dot(const PanelJob& job) {
   }
 }
 
+template <DType kType>
+void unpack(const PanelJob& job, float* values) {
+  constexpr int kRowBytes = kPanelCols * panel_layout(kType).value_bytes;
+  const std::byte* row = job.panel + static_cast<std::ptrdiff_t>(job.k_begin) * kRowBytes;
+  for (int k = job.k_begin; k < job.k_end; ++k, row += kRowBytes, values += kPanelCols) {
+    for (int v = 0; v < 2; ++v) {
+      _mm512_storeu_ps(values + v * 16, load_values<kType>(row, v));
+    }
+  }
+}
+
 }  // namespace
 
 void dot_float(const PanelJob& job) {
@@ -90,6 +101,14 @@ void dot_float(const PanelJob& job) {
       return dot<DType::kF16>(job);
     default:
       return dot<DType::kBF16>(job);
+  }
+}
+
+void unpack_float(const PanelJob& job, float* values) {
+  if (job.dtype == DType::kF16) {
+    unpack<DType::kF16>(job, values);
+  } else {
+    unpack<DType::kBF16>(job, values);
   }
 }
 

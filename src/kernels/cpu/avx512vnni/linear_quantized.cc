@@ -408,7 +408,7 @@ void unpack_quantized(const PanelJob& job, const UnpackedPanel& out) {
   of(job.dtype).unpack(job, out);
 }
 
-void dot_unpacked(const PanelJob& job, const UnpackedPanel& panel) {
+void dot_unpacked_quantized(const PanelJob& job, const UnpackedPanel& panel) {
   const PanelLayout layout = panel_layout(job.dtype);
   if (layout.scales_per_group == 2) {
     dot_unpacked_halves(job, panel);
