@@ -5,6 +5,9 @@ For each architecture: NAME.gguf (float32 weights) and NAME.logits (little-endia
 length P and vocabulary V, then T int32 tokens, then T x V float32 logits of Hugging Face transformers in float32).
 The first P tokens are a prompt; the others were decoded greedily one by one from it, with the cache.
 
+Beside them, without logits, NAME_q.gguf: the same weights in block types of 32, for tests that ask for equal bits
+whatever the batch.
+
 The models are made so that a fault shows: query and key projections are large, which peaks the attention; epsilon is
 as large as the mean square of what it is added to; the window is shorter than the text; positions are scaled.
 
@@ -104,7 +107,18 @@ def gguf_name(name, arch):
     return f"{NAMES[stem]}.{suffix}"
 
 
-def write_model(path, arch, model, config):
+# Block types of the linear layers, in turn; the embedding, where it is the output head too, is Q8_0.
+BLOCK_TYPES = [gguf.GGMLQuantizationType[name] for name in ("Q4_1", "Q8_0", "Q4_0", "Q5_1", "Q5_0")]
+
+
+def write_tensor(writer, name, data, block_type):
+    if block_type is None or data.ndim == 1:
+        writer.add_tensor(name, np.ascontiguousarray(data))
+    else:
+        writer.add_tensor(name, gguf.quants.quantize(data, block_type), raw_dtype=block_type)
+
+
+def write_model(path, arch, model, config, quantized=False):
     writer = gguf.GGUFWriter(str(path), arch)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
@@ -124,13 +138,14 @@ def write_model(path, arch, model, config):
         writer.add_sliding_window(config.sliding_window)
         writer.add_uint32("gemma3.attention.sliding_window_pattern", 3)
         writer.add_float32("gemma3.rope.freq_base_swa", config.rope_local_base_freq)
-    for name, p in model.named_parameters():
+    for i, (name, p) in enumerate(model.named_parameters()):
         data = p.detach().numpy().astype(np.float32)
+        block_type = BLOCK_TYPES[1 if "embed" in name else i % len(BLOCK_TYPES)] if quantized else None
         if arch == "llama" and ("q_proj" in name or "k_proj" in name):
             data = interleave(data, config.num_attention_heads if "q_proj" in name else config.num_key_value_heads)
         if arch == "gemma3" and "norm" in name:
             data = data + np.float32(1)
-        writer.add_tensor(gguf_name(name, arch), np.ascontiguousarray(data))
+        write_tensor(writer, gguf_name(name, arch), data, block_type)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -147,6 +162,7 @@ def main(out="tests/data/golden"):
         model.tie_weights()
         tokens, logits = reference(model, 100 + seed)
         write_model(out / f"{arch}.gguf", arch, model, config)
+        write_model(out / f"{arch}_q.gguf", arch, model, config, quantized=True)
         with open(out / f"{arch}.logits", "wb") as f:
             f.write(np.array([len(tokens), PROMPT_TOKENS, VOCAB], dtype="<i4").tobytes())
             f.write(tokens.tobytes() + logits.tobytes())

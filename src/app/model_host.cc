@@ -159,7 +159,8 @@ Result<std::unique_ptr<ModelHost>> ModelHost::load(
   host->name_ = model.served_name;
   HR_ASSIGN_OR_RETURN(TokenizerData data, read_tokenizer(file));
   if (!data.chat_template.empty()) {
-    HR_ASSIGN_OR_RETURN(host->chat_template_, ChatTemplate::parse(data.chat_template));
+    HR_ASSIGN_OR_RETURN(ChatTemplate chat_template, ChatTemplate::parse(data.chat_template));
+    host->chat_template_ = std::make_shared<const ChatTemplate>(std::move(chat_template));
   }
   HR_ASSIGN_OR_RETURN(host->tokenizer_, Tokenizer::create(std::move(data)));
   HR_ASSIGN_OR_RETURN(LoadedRunner loaded, load_runner(file, flags, progress));
@@ -175,6 +176,7 @@ Result<std::unique_ptr<ModelHost>> ModelHost::load(
   SchedulerLimits scheduler = settings.scheduler;
   scheduler.max_sequences = flags.max_batch;
   scheduler.max_step_tokens = flags.max_step_tokens;
+  scheduler.max_logit_rows = loaded.runner->limits().max_logit_rows;
   Engine::Parts parts{.runner = std::move(loaded.runner),
                       .kv = std::move(loaded.kv),
                       .policy = make_continuous_policy(scheduler),

@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -53,7 +52,9 @@ class ModelHost {
   Engine& engine() { return *engine_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   std::shared_ptr<const Tokenizer> shared_tokenizer() const { return tokenizer_; }
-  const ChatTemplate* chat_template() const { return chat_template_ ? &*chat_template_ : nullptr; }
+  std::shared_ptr<const ChatTemplate> chat_template() const {
+    return chat_template_;
+  }  // null: the model has none
   const std::string& name() const { return name_; }
   const BackendInfo& backend() const { return backend_info_; }
   const MemoryCounters& memory() const { return *memory_; }
@@ -62,7 +63,7 @@ class ModelHost {
  private:
   std::string name_;
   std::shared_ptr<const Tokenizer> tokenizer_;
-  std::optional<ChatTemplate> chat_template_;
+  std::shared_ptr<const ChatTemplate> chat_template_;
   BackendInfo backend_info_;
   const MemoryCounters* memory_ = nullptr;  // the backend's, which the engine's runner owns
   std::unique_ptr<Engine> engine_;
