@@ -9,10 +9,10 @@ namespace headrace {
 namespace {
 
 constexpr int kTasksPerThread = 4;
-constexpr std::size_t kMostStateFloats = std::size_t{1}
-                                         << 24;  // 64 MiB of parts, then no further split
-constexpr std::int64_t kSmallWork =
-    64 * 1024;  // multiply-adds that are done before a worker wakes up
+// Parts of split contexts take at most 64 MiB; beyond, nothing more is split.
+constexpr std::size_t kMostStateFloats = std::size_t{1} << 24;
+// Multiply-adds that are done before a worker wakes up.
+constexpr std::int64_t kSmallWork = std::int64_t{1} << 16;
 
 }  // namespace
 
