@@ -76,7 +76,10 @@ template <typename Find>
 void merge_long(std::vector<MergeSymbol>& symbols, MergeScratch& scratch, const Find& find) {
   constexpr auto kNone = std::numeric_limits<std::uint32_t>::max();
   const auto n = static_cast<std::uint32_t>(symbols.size());
-  auto& [prev, next, heap] = scratch;
+  // No structured binding: clang 14 cannot capture one.
+  auto& prev = scratch.prev;
+  auto& next = scratch.next;
+  auto& heap = scratch.heap;
   prev.resize(n);
   next.resize(n);
   heap.clear();
