@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
+#include <exception>
 #include <utility>
 #include <xxhash.h>
 
@@ -230,6 +231,14 @@ void GenerationJob::pump() {
   if (done_ || writing_) {
     return;  // after the write it is called again
   }
+  try {
+    take_events();
+  } catch (const std::exception& e) {  // no memory for the answer
+    fail(api_error(500, fmt::format("the server failed: {}", e.what())));
+  }
+}
+
+void GenerationJob::take_events() {
   std::string out;
   for (std::size_t i = 0; i < handles_.size(); ++i) {
     while (out.size() < kMaxWriteBytes && !choices_[i].finish) {

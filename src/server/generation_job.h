@@ -46,6 +46,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
                   std::unique_ptr<RequestHandle> handle);
 
   void pump();
+  void take_events();
   bool take_event(std::size_t idx,
                   TokenEvent event,
                   std::string& out);  // false: the answer ended with an error

@@ -110,6 +110,7 @@ void HttpSession::on_sent(error_code ec, const std::function<void()>& done) {
 }
 
 void HttpSession::answered() {
+  state_ = State::kReading;
   gone_ = nullptr;
   poll_timer_.cancel();
   write_log();

@@ -74,8 +74,8 @@ class Server::Impl {
   explicit Impl(ServerOptions options)
       : core_(std::move(options)),
         router_(core_.options.api_keys, core_.options.cors_origin),
-        acceptor_(io_),
-        accept_timer_(io_) {
+        acceptor_(asio::make_strand(io_)),
+        accept_timer_(acceptor_.get_executor()) {
     add_all_routes(router_, core_);
     service_ = make_service(core_, router_);
   }
@@ -109,7 +109,7 @@ class Server::Impl {
   }
 
   void start(int num_io_threads) {
-    asio::post(io_, [this] { accept(); });
+    asio::post(acceptor_.get_executor(), [this] { accept(); });
     for (int i = 0; i < num_io_threads; ++i) {
       threads_.emplace_back([this] { run(); });
     }
@@ -118,7 +118,7 @@ class Server::Impl {
   void stop(Duration grace) {
     core_.state = ServerState::kDraining;
     wait_until(grace, [this] { return core_.num_jobs.load() == 0; });
-    asio::post(io_, [this] {
+    asio::post(acceptor_.get_executor(), [this] {
       error_code ignored;
       acceptor_.close(ignored);
       accept_timer_.cancel();
