@@ -172,7 +172,7 @@ int bench_model(BenchModelOptions& options) {
   const boost::json::object result = measure(bench, options);
   if (options.json) {
     print_json(result);
-    return kDone;
+    return kExitDone;
   }
   fmt::print("{} on {} threads, {}\n",
              resolved->served_name,
@@ -186,7 +186,7 @@ int bench_model(BenchModelOptions& options) {
                row.at("batch").as_int64(),
                row.at("tokens_per_s").as_double());
   }
-  return kDone;
+  return kExitDone;
 }
 
 }  // namespace

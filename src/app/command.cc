@@ -11,7 +11,7 @@ namespace headrace {
 int fail(const Error& error) {
   finish_progress();
   fmt::print(stderr, "headrace: {}\n", error.message);
-  return error.code == ErrorCode::kInvalidArgument ? kWrongUsage : kFailed;
+  return error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailed;
 }
 
 void print_json(const boost::json::value& value) {

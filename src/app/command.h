@@ -13,9 +13,9 @@
 
 namespace headrace {
 
-inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;
-inline constexpr int kWrongUsage = 2;
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
 
 // One line on stderr; the exit code that fits the error.
 int fail(const Error& error);

@@ -23,7 +23,7 @@ int run_inspect(const InspectOptions& options) {
     return fail(file.error());
   }
   fmt::print("{}", options.json ? describe_json(*file) + "\n" : describe_text(*file));
-  return kDone;
+  return kExitDone;
 }
 
 }  // namespace

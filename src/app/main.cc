@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
     try {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-      return app.exit(error) == 0 ? kDone : kWrongUsage;
+      return app.exit(error) == 0 ? kExitDone : kExitUsage;
     }
     return action();
   } catch (const std::exception& error) {

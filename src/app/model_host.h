@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "chat/chat_template.h"
 #include "engine/engine.h"
+#include "hub/resolve.h"
 #include "kernels/backend.h"
 #include "model/model.h"
 #include "runner/model_runner.h"

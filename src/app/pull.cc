@@ -24,7 +24,7 @@ int run_pull(const PullOptions& options) {
   } else {
     fmt::print("{}\n", pulled->path);
   }
-  return kDone;
+  return kExitDone;
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ int answer_once(ModelHost& host, const RunOptions& options, double load_s) {
   } else {
     fmt::print("\n");
   }
-  return kDone;
+  return kExitDone;
 }
 
 // Reads a question a line until the input ends; the whole conversation is sent each time, its start
@@ -181,7 +181,7 @@ int chat(ModelHost& host, const RunOptions& options) {
     fmt::print("\n");
     messages.push_back({{"role", "assistant"}, {"content", answer->text}});
   }
-  return kDone;
+  return kExitDone;
 }
 
 int run(RunOptions& options) {

@@ -130,7 +130,7 @@ int serve_until_stopped(const ServeOptions& options,
   const bool finished = server.num_active() == 0;
   server.stop(finished ? std::chrono::seconds(1) : Duration{0});
   host.engine().drain(Duration{0});
-  return kDone;
+  return kExitDone;
 }
 
 int serve(ServeOptions& options) {

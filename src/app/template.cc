@@ -94,7 +94,7 @@ int run_template(const TemplateOptions& options) {
   } else {
     fmt::print("{}", *text);
   }
-  return kDone;
+  return kExitDone;
 }
 
 }  // namespace

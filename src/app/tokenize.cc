@@ -65,7 +65,7 @@ int run_tokenize(const TokenizeOptions& options) {
     } else {
       fmt::print("{}", text);
     }
-    return kDone;
+    return kExitDone;
   }
   const std::string text =
       options.text ? *options.text : std::string(std::istreambuf_iterator<char>(std::cin), {});
@@ -74,7 +74,7 @@ int run_tokenize(const TokenizeOptions& options) {
                      options.special ? SpecialTokens::kParse : SpecialTokens::kText,
                      options.bos ? AddBos::kYes : AddBos::kNo),
             options.json);
-  return kDone;
+  return kExitDone;
 }
 
 }  // namespace
