@@ -2,7 +2,8 @@
 
 namespace headrace {
 
-std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                        std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t{0xD2511F53} * counter[0];
     const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * counter[2];
@@ -17,8 +18,9 @@ std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, st
 }
 
 float uniform(std::uint64_t seed, std::uint64_t position, std::uint32_t draw) {
-  const auto words = philox4x32({static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32), draw, 0},
-                                {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+  const auto words = philox4x32(
+      {static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32), draw, 0},
+      {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
   return static_cast<float>(words[0] >> 8) * 0x1p-24F;
 }
 

@@ -1,10 +1,9 @@
 #include "base/thread_pool.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <sched.h>
 #include <string>
 
 #include "base/check.h"
@@ -12,14 +11,17 @@
 namespace headrace {
 namespace {
 
+constexpr int kTaskBits = 18;
+constexpr std::uint64_t kTaskMask = (std::uint64_t{1} << kTaskBits) - 1;
+
 void pause_cpu() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
 }
 
-// True while it is worth to look again at once; false when ~50 us have passed. More threads than cores make spinning
-// wasteful, so they yield instead.
+// True while it is worth to look again at once; false when ~50 us have passed. More threads than
+// cores make spinning wasteful, so they yield instead.
 class Spinner {
  public:
   explicit Spinner(bool crowded) : crowded_(crowded) {}
@@ -64,7 +66,8 @@ int available_cores() {
   return std::max(1, std::min(affinity, cgroup_quota_cores()));
 }
 
-ThreadPool::ThreadPool(int num_threads) : num_threads_(num_threads), crowded_(num_threads > available_cores()) {
+ThreadPool::ThreadPool(int num_threads)
+    : num_threads_(num_threads), crowded_(num_threads > available_cores()) {
   HR_CHECK(num_threads >= 1);
   workers_.reserve(static_cast<std::size_t>(num_threads - 1));
   for (int i = 1; i < num_threads; ++i) {
@@ -82,12 +85,25 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::take_tasks(int worker_idx) {
-  for (;;) {
-    const int task = next_task_.fetch_add(1, std::memory_order_relaxed);
-    if (task >= num_tasks_) {
+  std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
+  const std::uint64_t generation = ticket >> (2 * kTaskBits);
+  const auto num_tasks = static_cast<int>(ticket >> kTaskBits & kTaskMask);
+  const Erased call = call_.load(std::memory_order_relaxed);
+  void* const body = body_.load(std::memory_order_relaxed);
+  while (ticket >> (2 * kTaskBits) == generation) {
+    const auto task = static_cast<int>(ticket & kTaskMask);
+    if (task == num_tasks) {
       return;
     }
-    call_(body_, task, worker_idx);
+    if (!ticket_.compare_exchange_weak(
+            ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
+      continue;
+    }
+    call(body, task, worker_idx);
+    if (num_done_.fetch_add(1, std::memory_order_acq_rel) == num_tasks - 1) {
+      num_done_.notify_one();
+    }
+    ticket = ticket_.load(std::memory_order_acquire);
   }
 }
 
@@ -101,21 +117,23 @@ void ThreadPool::run_erased(int num_tasks, Erased call, void* body) {
     }
     return;
   }
-  call_ = call;
-  body_ = body;
-  num_tasks_ = num_tasks;
-  next_task_.store(0, std::memory_order_relaxed);
-  num_busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  HR_CHECK(static_cast<std::uint64_t>(num_tasks) <= kTaskMask);
+  call_.store(call, std::memory_order_relaxed);
+  body_.store(body, std::memory_order_relaxed);
+  num_done_.store(0, std::memory_order_relaxed);
+  const std::uint64_t generation = generation_.load(std::memory_order_relaxed) + std::uint64_t{1};
+  ticket_.store(generation << (2 * kTaskBits) | static_cast<std::uint64_t>(num_tasks) << kTaskBits,
+                std::memory_order_release);
   generation_.fetch_add(1, std::memory_order_seq_cst);
   if (num_sleeping_.load(std::memory_order_seq_cst) > 0) {
     generation_.notify_all();
   }
   take_tasks(0);
   Spinner spinner(crowded_);
-  int busy = 0;
-  while ((busy = num_busy_.load(std::memory_order_acquire)) != 0) {
+  int done = 0;
+  while ((done = num_done_.load(std::memory_order_acquire)) != num_tasks) {
     if (!spinner.again()) {
-      num_busy_.wait(busy, std::memory_order_acquire);
+      num_done_.wait(done, std::memory_order_acquire);
     }
   }
 }
@@ -131,14 +149,11 @@ void ThreadPool::work(int worker_idx) {
         num_sleeping_.fetch_sub(1, std::memory_order_seq_cst);
       }
     }
-    ++seen;
+    seen = generation_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_acquire)) {
       return;
     }
     take_tasks(worker_idx);
-    if (num_busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      num_busy_.notify_one();
-    }
   }
 }
 

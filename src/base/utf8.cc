@@ -4,13 +4,15 @@ namespace headrace {
 namespace {
 
 struct Lead {
-  int length;             // 0: not a lead byte
-  unsigned char low = 0x80;   // bounds of the second byte
+  int length;                // 0: not a lead byte
+  unsigned char low = 0x80;  // bounds of the second byte
   unsigned char high = 0xBF;
 };
 
 Lead classify(unsigned char c) {
-  if (c < 0x80) { return {1}; }
+  if (c < 0x80) {
+    return {1};
+  }
   if (c >= 0xC2 && c <= 0xDF) {
     return {2};
   }
@@ -63,7 +65,8 @@ Utf8Char decode_utf8(std::string_view text) {
   }
   char32_t code_point = first & (0x7FU >> lead.length);
   for (int i = 1; i < lead.length; ++i) {
-    code_point = (code_point << 6) | (static_cast<unsigned char>(text[static_cast<std::size_t>(i)]) & 0x3FU);
+    code_point =
+        (code_point << 6) | (static_cast<unsigned char>(text[static_cast<std::size_t>(i)]) & 0x3FU);
   }
   return {code_point, lead.length, true};
 }
@@ -84,7 +87,8 @@ std::size_t incomplete_utf8_suffix(std::string_view text) {
   for (std::size_t back = 1; back <= 3 && back <= text.size(); ++back) {
     const std::string_view tail = text.substr(text.size() - back);
     const Lead lead = classify(static_cast<unsigned char>(tail[0]));
-    if (lead.length > static_cast<int>(back) && well_formed_prefix(tail, lead) == static_cast<int>(back)) {
+    if (lead.length > static_cast<int>(back) &&
+        well_formed_prefix(tail, lead) == static_cast<int>(back)) {
       return back;
     }
   }
@@ -121,7 +125,8 @@ std::string replace_invalid_utf8(std::string_view text) {
     }
     append_utf8(out, 0xFFFD);
     const Lead lead = classify(static_cast<unsigned char>(text[0]));
-    text.remove_prefix(lead.length == 0 ? 1 : static_cast<std::size_t>(well_formed_prefix(text, lead)));
+    text.remove_prefix(lead.length == 0 ? 1
+                                        : static_cast<std::size_t>(well_formed_prefix(text, lead)));
   }
   return out;
 }

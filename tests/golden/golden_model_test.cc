@@ -1,10 +1,10 @@
-// Each architecture against Hugging Face transformers in float32: a prefill and greedy steps of a tiny random model
-// (scripts/golden/make_tiny_models.py), on every tier, and the proof that each field of the configuration matters.
-#include <gtest/gtest.h>
-
+// Each architecture against Hugging Face transformers in float32: a prefill and greedy steps of a
+// tiny random model (scripts/golden/make_tiny_models.py), on every tier, and the proof that each
+// field of the configuration matters.
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
@@ -19,20 +19,23 @@ double row_error(std::span<const float> got, std::span<const float> want) {
   double difference = 0;
   double scale = 0;
   for (std::size_t i = 0; i < want.size(); ++i) {
-    difference = std::max(difference, std::fabs(static_cast<double>(got[i]) - static_cast<double>(want[i])));
+    difference =
+        std::max(difference, std::fabs(static_cast<double>(got[i]) - static_cast<double>(want[i])));
     scale = std::max(scale, std::fabs(static_cast<double>(want[i])));
   }
   return difference / scale;
 }
 
-// The largest relative error of any row: the prompt in one step, then the reference's own tokens one by one.
+// The largest relative error of any row: the prompt in one step, then the reference's own tokens
+// one by one.
 double largest_error(TinyModel& tiny, const Reference& reference) {
   const TableId table = tiny.kv->open(0);
   double error = 0;
   const auto run = [&](int first, int count) {
     ASSERT_TRUE(tiny.kv->reserve(table, first, first + count));
     const SequenceRows rows{
-        .tokens = std::span(reference.tokens).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+        .tokens = std::span(reference.tokens)
+                      .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
         .num_computed = first,
         .table = table,
         .num_logits = count};
@@ -96,7 +99,8 @@ std::vector<Change> changes_of(const std::string& architecture) {
       {"RoPE scaling", [](ModelConfig& c) { c.rope.linear_factor *= 2; }},
       {"rotary dimensions", [](ModelConfig& c) { c.rotary_dim /= 2; }},
   };
-  if (architecture == "llama") {  // its heads have the least size that is supported: fewer, larger ones
+  if (architecture ==
+      "llama") {  // its heads have the least size that is supported: fewer, larger ones
     changes[3].apply = [](ModelConfig& c) {
       c.num_heads /= 2;
       c.num_kv_heads /= 2;
@@ -108,7 +112,8 @@ std::vector<Change> changes_of(const std::string& architecture) {
     changes[3].apply = changes_of("llama")[3].apply;
   }
   if (architecture == "gemma3") {
-    changes[3].apply = [](ModelConfig& c) {  // q_norm and k_norm fix the size of a head; other heads share a KV head
+    changes[3].apply = [](ModelConfig& c) {  // q_norm and k_norm fix the size of a head; other
+                                             // heads share a KV head
       std::swap(c.rope, c.rope_local);
     };
     changes[3].name = "which RoPE is local";
@@ -130,7 +135,9 @@ TEST_P(GoldenModel, EveryFieldOfTheConfigurationMovesTheLogits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Architectures, GoldenModel, testing::Values("llama", "qwen2", "gemma3"),
+INSTANTIATE_TEST_SUITE_P(Architectures,
+                         GoldenModel,
+                         testing::Values("llama", "qwen2", "gemma3"),
                          [](const auto& param_info) { return param_info.param; });
 
 }  // namespace

@@ -1,11 +1,10 @@
-// For one request the tokens, and the bits of their log-probabilities, are the same alone or in any batch, with any
-// chunking of the prefill, any number of threads, after preemption and after a prefix hit, on every tier. The step
-// records prove that each of these happened.
-#include <gtest/gtest.h>
-
+// For one request the tokens, and the bits of their log-probabilities, are the same alone or in any
+// batch, with any chunking of the prefill, any number of threads, after preemption and after a
+// prefix hit, on every tier. The step records prove that each of these happened.
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,8 +35,10 @@ RequestSpec make_request(int i) {
   RequestSpec spec;
   const int length = i % 3 == 0 ? kSharedPrefix + 5 + i : 4 + (i * 29) % 87;
   for (int t = 0; t < length; ++t) {
-    const std::uint64_t text = i % 3 == 0 && t < kSharedPrefix ? 999 : static_cast<std::uint64_t>(i);
-    spec.prompt.push_back(3 + static_cast<TokenId>(uniform(text, static_cast<std::uint64_t>(t), 0) * 90));
+    const std::uint64_t text =
+        i % 3 == 0 && t < kSharedPrefix ? 999 : static_cast<std::uint64_t>(i);
+    spec.prompt.push_back(
+        3 + static_cast<TokenId>(uniform(text, static_cast<std::uint64_t>(t), 0) * 90));
   }
   spec.sampling.temperature = i % 2 == 0 ? 0.0F : 0.9F;
   spec.sampling.top_p = 0.95F;
@@ -66,7 +67,8 @@ std::unique_ptr<Engine> make_engine(const std::string& model, const Setup& setup
                               .num_blocks = setup.num_blocks,
                               .prefix_cache = setup.prefix_cache});
   EngineOptions options;
-  options.scheduler = {.max_sequences = 16, .max_step_tokens = setup.max_step_tokens, .watermark = 0.0};
+  options.scheduler = {
+      .max_sequences = 16, .max_step_tokens = setup.max_step_tokens, .watermark = 0.0};
   return std::make_unique<Engine>(Engine::Parts{.runner = std::move(tiny.runner),
                                                 .kv = std::move(tiny.kv),
                                                 .policy = make_continuous_policy(options.scheduler),
@@ -134,7 +136,8 @@ struct Evidence {
 Evidence evidence(const Engine& engine) {
   Evidence e;
   for (const StepRecord& r : engine.step_records()) {
-    e.mixed_step = e.mixed_step || (r.num_rows >= 8 && r.num_prefill_rows > 0 && r.num_prefill_rows < r.num_rows);
+    e.mixed_step = e.mixed_step ||
+                   (r.num_rows >= 8 && r.num_prefill_rows > 0 && r.num_prefill_rows < r.num_rows);
     e.num_preempted += r.num_preempted;
     e.num_cached_tokens += r.num_cached_tokens;
     e.most_rows = std::max(e.most_rows, r.num_rows);
@@ -146,7 +149,8 @@ class Sameness : public ::testing::TestWithParam<std::tuple<std::string, std::st
  protected:
   std::string model() const { return std::get<0>(GetParam()); }
   std::string tier() const { return std::get<1>(GetParam()); }
-  // Blocks for about four of the sequences; a model with windows holds several groups' blocks for each.
+  // Blocks for about four of the sequences; a model with windows holds several groups' blocks for
+  // each.
   int tight_blocks() const { return model() == "gemma3_q" ? 90 : 30; }
 };
 
@@ -156,7 +160,8 @@ TEST_P(Sameness, AnswersAreBitwiseTheSameHoweverTheyAreComputed) {
 
   // Together, prefill in chunks beside decode, on any number of threads.
   for (const int num_threads : {1, 2, 3, 5, 16}) {
-    const auto engine = make_engine(model(), {.tier = tier(), .num_threads = num_threads, .max_step_tokens = 29});
+    const auto engine =
+        make_engine(model(), {.tier = tier(), .num_threads = num_threads, .max_step_tokens = 29});
     EXPECT_EQ(answer_together(*engine, all_requests()), alone) << num_threads << " threads";
     const Evidence e = evidence(*engine);
     EXPECT_TRUE(e.mixed_step);
@@ -164,24 +169,27 @@ TEST_P(Sameness, AnswersAreBitwiseTheSameHoweverTheyAreComputed) {
   }
 
   // So little memory that sequences are preempted and computed again.
-  const auto tight = make_engine(model(), {.tier = tier(), .num_blocks = tight_blocks(), .max_step_tokens = 64});
+  const auto tight =
+      make_engine(model(), {.tier = tier(), .num_blocks = tight_blocks(), .max_step_tokens = 64});
   EXPECT_EQ(answer_together(*tight, all_requests()), alone);
   EXPECT_GE(evidence(*tight).num_preempted, 1);
 
   // Twice through a prefix cache: the second time nearly everything is found.
-  const auto cached = make_engine(model(), {.tier = tier(), .max_step_tokens = 64, .prefix_cache = true});
+  const auto cached =
+      make_engine(model(), {.tier = tier(), .max_step_tokens = 64, .prefix_cache = true});
   EXPECT_EQ(answer_together(*cached, all_requests()), alone);
   EXPECT_EQ(answer_together(*cached, all_requests()), alone);
   EXPECT_GE(evidence(*cached).num_cached_tokens, kNumRequests * 16);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models,
-                         Sameness,
-                         ::testing::Combine(::testing::Values("llama", "llama_q", "qwen2_q", "gemma3_q"),
-                                            ::testing::ValuesIn(tiers())),
-                         [](const auto& param_info) {
-                           return std::get<0>(param_info.param) + "_" + std::get<1>(param_info.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models,
+    Sameness,
+    ::testing::Combine(::testing::Values("llama", "llama_q", "qwen2_q", "gemma3_q"),
+                       ::testing::ValuesIn(tiers())),
+    [](const auto& param_info) {
+      return std::get<0>(param_info.param) + "_" + std::get<1>(param_info.param);
+    });
 
 }  // namespace
 }  // namespace headrace
