@@ -151,7 +151,7 @@ class Sameness : public ::testing::TestWithParam<std::tuple<std::string, std::st
   std::string tier() const { return std::get<1>(GetParam()); }
   // Blocks for about four of the sequences; a model with windows holds several groups' blocks for
   // each.
-  int tight_blocks() const { return model() == "gemma3_q" ? 90 : 30; }
+  int tight_blocks() const { return model() == "gemma3_q" ? 44 : 30; }
 };
 
 TEST_P(Sameness, AnswersAreBitwiseTheSameHoweverTheyAreComputed) {
