@@ -12,7 +12,7 @@ namespace headrace {
 namespace {
 
 namespace json = boost::json;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(ApiError, StatusFollowsTheCode) {
   const std::pair<ErrorCode, int> cases[] = {{ErrorCode::kInvalidArgument, 400},
@@ -38,7 +38,7 @@ TEST(ApiError, BodyHasTheFourFields) {
       R"({"error":{"message":"loading","type":"service_unavailable_error","param":null,"code":"unavailable"}})");
 }
 
-class AnswerTest : public testing::Test {
+class AnswerTest : public ::testing::Test {
  protected:
   std::unique_ptr<AnswerFormat> format() {
     return make_answer_format({"id-1", 123, "tiny", request_, *tokenizer_});
@@ -132,7 +132,7 @@ TEST_F(AnswerTest, TimingsStandInTheLastChunkAlone) {
   request_.include_usage = true;
   out.clear();
   format()->event(choice, last, &totals, out);
-  EXPECT_THAT(out, testing::Not(HasSubstr("timings")));
+  EXPECT_THAT(out, ::testing::Not(HasSubstr("timings")));
   out.clear();
   format()->end(totals, out);
   EXPECT_THAT(out, HasSubstr("\"choices\":[],\"usage\":{\"prompt_tokens\":1,"));
