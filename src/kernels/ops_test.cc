@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,31 +45,37 @@ Buffer allocate(Backend& backend, std::size_t bytes, MemoryPart part = MemoryPar
 
 class Ops : public testing::TestWithParam<CpuTier> {};
 
+double inverse_rms(const double* x, int dim, float eps) {
+  double squares = 0;
+  for (int i = 0; i < dim; ++i) {
+    squares += x[i] * x[i];
+  }
+  return 1 / std::sqrt(squares / dim + static_cast<double>(eps));
+}
+
+void expect_rms_norm(Backend& backend, int dim, bool add) {
+  constexpr int kRows = 3;
+  const std::vector<float> y = values(static_cast<std::size_t>(dim) * kRows, 1);
+  const std::vector<float> weight = values(dim, 2);
+  const std::vector<float> before = values(y.size(), 3);
+  std::vector<float> out = before;
+  backend.rms_norm(y.data(), weight.data(), 1e-5F, kRows, dim, add, out.data());
+  backend.synchronize();
+  const std::vector<double> exact(y.begin(), y.end());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::size_t row = i / dim;
+    const double factor = inverse_rms(&exact[row * dim], dim, 1e-5F);
+    const double expected = exact[i] * factor * weight[i % dim] + (add ? before[i] : 0.0F);
+    // dim / 32 additions a lane and a few roundings, relative to values of at most 1 / rms
+    ASSERT_NEAR(out[i], expected, 0x1p-24 * (dim / 32.0 + 16) * (factor + 2)) << dim;
+  }
+}
+
 TEST_P(Ops, RmsNormMatchesFloat64AtEveryTail) {
   const auto backend = make(GetParam(), 2);
   for (const int dim : {1, 15, 16, 17, 33, 64, 576, 2048}) {
-    for (const bool add : {false, true}) {
-      const std::vector<float> y = values(static_cast<std::size_t>(dim) * 3, 1);
-      const std::vector<float> weight = values(dim, 2);
-      const std::vector<float> before = values(y.size(), 3);
-      std::vector<float> out = before;
-      backend->rms_norm(y.data(), weight.data(), 1e-5F, 3, dim, add, out.data());
-      backend->synchronize();
-      for (int row = 0; row < 3; ++row) {
-        double squares = 0;
-        for (int i = 0; i < dim; ++i) {
-          squares += static_cast<double>(y[row * dim + i]) * y[row * dim + i];
-        }
-        const double factor = 1 / std::sqrt(squares / dim + static_cast<double>(1e-5F));
-        for (int i = 0; i < dim; ++i) {
-          const double expected =
-              y[row * dim + i] * factor * weight[i] + (add ? before[row * dim + i] : 0.0F);
-          // dim / 32 additions a lane and a few roundings, relative to values of at most 1 / rms
-          ASSERT_NEAR(out[row * dim + i], expected, 0x1p-24 * (dim / 32.0 + 16) * (factor + 2))
-              << dim;
-        }
-      }
-    }
+    ASSERT_NO_FATAL_FAILURE(expect_rms_norm(*backend, dim, false));
+    ASSERT_NO_FATAL_FAILURE(expect_rms_norm(*backend, dim, true));
   }
 }
 
@@ -90,9 +97,9 @@ TEST_P(Ops, RmsNormOfARowIsTheSameInAnyBatch) {
 TEST_P(Ops, RopeTableHoldsCosineAndSineOfTheRoundedAngle) {
   const auto backend = make(GetParam(), 2);
   const std::vector<std::int32_t> positions = {0, 1, 77, 8191, 131071};
-  std::vector<float> inv_freq;
+  std::vector<float> inv_freq(32);
   for (int i = 0; i < 32; ++i) {
-    inv_freq.push_back(static_cast<float>(std::pow(100000.0, -i / 32.0)));
+    inv_freq[i] = static_cast<float>(std::pow(100000.0, -i / 32.0));
   }
   std::vector<float> table(positions.size() * 64);
   backend->rope_table({positions.data(), 5, inv_freq.data(), 64, 1.25F}, table.data());
@@ -115,37 +122,106 @@ struct RopeCase {
 
 // The row's heads in float64.
 std::vector<double> turned(const RopeCase& shape,
-                           const float* heads,
-                           int num_heads,
+                           std::span<const float> heads,
                            const float* cos_sin,
                            const std::vector<float>& norm) {
-  std::vector<double> out(heads, heads + static_cast<std::ptrdiff_t>(num_heads) * shape.head_dim);
+  std::vector<double> out(heads.begin(), heads.end());
   const int half = shape.rotary_dim / 2;
-  for (int head = 0; head < num_heads; ++head) {
-    double* x = &out[static_cast<std::size_t>(head * shape.head_dim)];
+  for (std::size_t first = 0; first < out.size(); first += shape.head_dim) {
+    double* x = &out[first];
     if (shape.norm) {
-      double squares = 0;
+      const double factor = inverse_rms(x, shape.head_dim, 1e-6F);
       for (int i = 0; i < shape.head_dim; ++i) {
-        squares += x[i] * x[i];
-      }
-      for (int i = 0; i < shape.head_dim; ++i) {
-        x[i] *= norm[i] / std::sqrt(squares / shape.head_dim + static_cast<double>(1e-6F));
+        x[i] *= norm[i] * factor;
       }
     }
+    const bool halves = shape.style == RopeStyle::kHalves;
     for (int i = 0; i < half; ++i) {
-      double& a = shape.style == RopeStyle::kHalves ? x[i] : x[2 * i];
-      double& b = shape.style == RopeStyle::kHalves ? x[i + half] : x[2 * i + 1];
-      const double turned_a = a * cos_sin[i] - b * cos_sin[half + i];
-      b = b * cos_sin[i] + a * cos_sin[half + i];
-      a = turned_a;
+      const std::size_t a_idx = halves ? i : std::size_t{2} * i;
+      const std::size_t b_idx = halves ? i + half : a_idx + 1;
+      const double a = x[a_idx];
+      const double b = x[b_idx];
+      x[a_idx] = a * cos_sin[i] - b * cos_sin[half + i];
+      x[b_idx] = b * cos_sin[i] + a * cos_sin[half + i];
     }
   }
   return out;
 }
 
-TEST_P(Ops, RopeAppendNormalizesAndTurnsHeads) {
-  constexpr int kRows = 5;
-  constexpr int kHeads = 3;
+// Five rows of three query heads and one KV head, appended to slots of blocks 1 and 2.
+class RopeRun {
+ public:
+  static constexpr std::size_t kRows = 5;
+  static constexpr std::size_t kHeads = 3;
+
+  RopeRun(Backend& backend, const RopeCase& shape)
+      : shape_(shape), dim_(shape.head_dim), table_(kRows * shape.rotary_dim) {
+    const std::vector<std::int32_t> positions = {3, 900, 17, 0, 5000};
+    const std::vector<float> inv_freq = values(shape.rotary_dim / 2, 10);
+    backend.rope_table({positions.data(), kRows, inv_freq.data(), shape.rotary_dim, 1},
+                       table_.data());
+    const std::size_t block_bytes = backend.kv_block_bytes(KvType::kF32, 1, shape.head_dim);
+    cache_ = allocate(backend, 3 * block_bytes, MemoryPart::kKv);
+    std::vector<float> k = k_;
+    RopeAppendArgs args;
+    args.q = turned_q_.data();
+    args.k = k.data();
+    args.v = v_.data();
+    args.num_rows = kRows;
+    args.num_heads = kHeads;
+    args.cos_sin = table_.data();
+    args.rotary_dim = shape.rotary_dim;
+    args.style = shape.style;
+    args.q_norm = shape.norm ? norm_.data() : nullptr;
+    args.k_norm = args.q_norm;
+    args.norm_eps = 1e-6F;
+    args.slots = slots_.data();
+    args.kv = {
+        cache_.as<>(), static_cast<std::int64_t>(block_bytes), KvType::kF32, 1, shape.head_dim};
+    backend.rope_append(args);
+    backend.synchronize();
+  }
+
+  void expect_queries_turned(std::size_t row) const {
+    const std::size_t first = row * kHeads * dim_;
+    const std::vector<double> expected =
+        turned(shape_, std::span(q_).subspan(first, kHeads * dim_), angles(row), norm_);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_NEAR(turned_q_[first + i], expected[i], 4e-6);
+    }
+  }
+
+  void expect_cached(std::size_t row) const {
+    const std::vector<double> expected =
+        turned(shape_, std::span(k_).subspan(row * dim_, dim_), angles(row), norm_);
+    const auto* block =
+        cache_.as<const float>() + static_cast<std::size_t>(slots_[row] / 16) * 32 * dim_;
+    const auto offset = static_cast<std::size_t>(slots_[row] % 16);
+    for (std::size_t d = 0; d < dim_; ++d) {
+      ASSERT_NEAR(block[d * 16 + offset], expected[d], 4e-6);
+      ASSERT_EQ(block[16 * dim_ + offset * dim_ + d], v_[row * dim_ + d]);
+    }
+  }
+
+  // Nobody's slot is there.
+  float first_of_block_0() const { return cache_.as<const float>()[0]; }
+
+ private:
+  const float* angles(std::size_t row) const { return &table_[row * shape_.rotary_dim]; }
+
+  RopeCase shape_;
+  std::size_t dim_;
+  std::vector<float> table_;
+  std::vector<float> q_ = values(kRows * kHeads * dim_, 6);
+  std::vector<float> turned_q_ = q_;
+  std::vector<float> k_ = values(kRows * dim_, 7);
+  std::vector<float> v_ = values(kRows * dim_, 8);
+  std::vector<float> norm_ = values(dim_, 9);
+  std::vector<std::int32_t> slots_ = {16, 17, 40, 31, 33};
+  Buffer cache_;
+};
+
+TEST_P(Ops, RopeAppendNormalizesTurnsAndCachesHeads) {
   for (const RopeCase& shape : {RopeCase{RopeStyle::kHalves, 64, 64, false},
                                 RopeCase{RopeStyle::kInterleaved, 64, 64, false},
                                 RopeCase{RopeStyle::kHalves, 16, 16, true},
@@ -153,55 +229,12 @@ TEST_P(Ops, RopeAppendNormalizesAndTurnsHeads) {
                                 RopeCase{RopeStyle::kHalves, 80, 32, false},
                                 RopeCase{RopeStyle::kInterleaved, 128, 48, true}}) {
     const auto backend = make(GetParam(), 2);
-    const auto dim = static_cast<std::size_t>(shape.head_dim);
-    const std::vector<float> q_before = values(kRows * kHeads * dim, 6);
-    std::vector<float> q = q_before;
-    std::vector<float> k = values(kRows * dim, 7);
-    const std::vector<float> k_before = k;
-    const std::vector<float> v = values(kRows * dim, 8);
-    const std::vector<float> norm = values(dim, 9);
-    const std::vector<std::int32_t> positions = {3, 900, 17, 0, 5000};
-    const std::vector<float> inv_freq = values(static_cast<std::size_t>(shape.rotary_dim) / 2, 10);
-    std::vector<float> table(kRows * static_cast<std::size_t>(shape.rotary_dim));
-    backend->rope_table({positions.data(), kRows, inv_freq.data(), shape.rotary_dim, 1},
-                        table.data());
-    const std::vector<std::int32_t> slots = {16, 17, 40, 31, 33};
-    const std::size_t block_bytes = backend->kv_block_bytes(KvType::kF32, 1, shape.head_dim);
-    const Buffer cache = allocate(*backend, 3 * block_bytes, MemoryPart::kKv);
-    RopeAppendArgs args;
-    args.q = q.data();
-    args.k = k.data();
-    args.v = v.data();
-    args.num_rows = kRows;
-    args.num_heads = kHeads;
-    args.cos_sin = table.data();
-    args.rotary_dim = shape.rotary_dim;
-    args.style = shape.style;
-    args.q_norm = shape.norm ? norm.data() : nullptr;
-    args.k_norm = shape.norm ? norm.data() : nullptr;
-    args.norm_eps = 1e-6F;
-    args.slots = slots.data();
-    args.kv = {
-        cache.as<>(), static_cast<std::int64_t>(block_bytes), KvType::kF32, 1, shape.head_dim};
-    backend->rope_append(args);
-    backend->synchronize();
-    for (std::size_t row = 0; row < kRows; ++row) {
-      const float* angles = &table[row * static_cast<std::size_t>(shape.rotary_dim)];
-      const std::vector<double> expected_q =
-          turned(shape, &q_before[row * kHeads * dim], kHeads, angles, norm);
-      for (std::size_t i = 0; i < kHeads * dim; ++i) {
-        ASSERT_NEAR(q[row * kHeads * dim + i], expected_q[i], 4e-6);
-      }
-      const std::vector<double> expected_k = turned(shape, &k_before[row * dim], 1, angles, norm);
-      const auto* block =
-          cache.as<const float>() + static_cast<std::size_t>(slots[row] / 16) * 32 * dim;
-      const auto offset = static_cast<std::size_t>(slots[row] % 16);
-      for (std::size_t d = 0; d < dim; ++d) {
-        ASSERT_NEAR(block[d * 16 + offset], expected_k[d], 4e-6);
-        ASSERT_EQ(block[16 * dim + offset * dim + d], v[row * dim + d]);
-      }
+    const RopeRun run(*backend, shape);
+    for (std::size_t row = 0; row < RopeRun::kRows; ++row) {
+      ASSERT_NO_FATAL_FAILURE(run.expect_queries_turned(row));
+      ASSERT_NO_FATAL_FAILURE(run.expect_cached(row));
     }
-    EXPECT_EQ(cache.as<const float>()[0], 0.0F);  // block 0 was nobody's slot
+    EXPECT_EQ(run.first_of_block_0(), 0.0F);
   }
 }
 
