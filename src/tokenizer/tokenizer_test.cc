@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -238,6 +239,25 @@ TEST(Decode, BytesOfATokenAreRaw) {
   EXPECT_EQ(make(byte_level_data())->token_bytes(261), " wo");
   EXPECT_EQ(make(sentencepiece_data())->token_bytes(6 + 0xC3), "\xC3");
   EXPECT_EQ(make(sentencepiece_data())->token_bytes(270), " he");
+}
+
+TEST(Threads, MayEncodeAtOnce) {
+  const auto t = make(byte_level_data());
+  const std::string text = "hello world, <tool> 12 naïve ";
+  const Ids expected = plain(*t, text);
+  std::vector<int> num_equal(4, 0);
+  std::vector<std::thread> threads;
+  for (int& count : num_equal) {
+    threads.emplace_back([&t, &text, &expected, &count] {
+      for (int i = 0; i < 200; ++i) {
+        count += plain(*t, text) == expected ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_THAT(num_equal, ElementsAre(200, 200, 200, 200));
 }
 
 TEST(Ends, AreTheFilesOwnAndTheFamilysNames) {
