@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include "gmock/gmock.h"
@@ -32,14 +32,19 @@ std::unique_ptr<RequestHandle> submit(Engine& engine, RequestSpec spec) {
   return std::move(handle).value();
 }
 
-Answer ask(const EngineSetup& setup, RequestSpec spec) {
+Answer ask(const EngineSetup& setup, const RequestSpec& spec) {
   const std::unique_ptr<Engine> engine = make_engine(setup);
-  const std::unique_ptr<RequestHandle> handle = submit(*engine, std::move(spec));
+  const std::unique_ptr<RequestHandle> handle = submit(*engine, spec);
   Answer answer = finish(*engine, *handle);
   EXPECT_EQ(engine->stats().kv.used, 0);
   EXPECT_EQ(engine->stats().running, 0);
   EXPECT_EQ(engine->stats().waiting, 0);
   return answer;
+}
+
+void step_until_idle(Engine& engine) {
+  while (engine.step()) {
+  }
 }
 
 EngineSetup saying(const std::string& text, int num_prompt = 2) {
@@ -206,14 +211,10 @@ TEST(Engine, AFullRingParksItsSequenceAndReadingResumesIt) {
   Answer answer;
   answer.read(*slow);
   EXPECT_EQ(answer.text, "0123");
-  for (int i = 0; i < 2; ++i) {
-    while (engine->step()) {
-    }
+  for (int i = 0; i < 3; ++i) {
+    step_until_idle(*engine);
     answer.read(*slow);
   }
-  while (engine->step()) {
-  }
-  answer.read(*slow);
   EXPECT_EQ(answer.text, "0123456789");
   EXPECT_TRUE(answer.ended());
 }
@@ -224,15 +225,13 @@ TEST(Engine, AParkedSequenceMayBePreemptedAndComesBack) {
   setup.num_blocks = 4;
   const std::unique_ptr<Engine> engine = make_engine(setup);
   const std::unique_ptr<RequestHandle> slow = submit(*engine, greedy({1, 2}, 10));
-  while (engine->step()) {
-  }
+  step_until_idle(*engine);
   const std::unique_ptr<RequestHandle> fast = submit(*engine, greedy({3, 4}, 10));
   EXPECT_EQ(finish(*engine, *fast).text, "0123456789");
   Answer answer;
   for (int i = 0; i < 8; ++i) {
     answer.read(*slow);
-    while (engine->step()) {
-    }
+    step_until_idle(*engine);
   }
   answer.read(*slow);
   EXPECT_EQ(answer.text, "0123456789");
@@ -278,10 +277,12 @@ TEST(Engine, AHandleMayOutliveItsEngine) {
   EXPECT_EQ(answer.last().finish, FinishReason::kCancelled);
 }
 
-TEST(Engine, ALongStepIsGivenUpForACancelAndTheOthersAreTheSame) {
-  for (const bool give_up : {false, true}) {
+// The third step's run cancels "victim", which runs beside "other".
+class CancelInAStep : public ::testing::Test {
+ protected:
+  void run(Duration give_up_over) {
     EngineSetup setup;
-    setup.options.give_up_over = give_up ? Duration{0} : Duration::max();
+    setup.options.give_up_over = give_up_over;
     RequestHandle* victim = nullptr;
     int num_runs = 0;
     setup.hook = [&](std::span<const SequenceRows>) {
@@ -293,15 +294,31 @@ TEST(Engine, ALongStepIsGivenUpForACancelAndTheOthersAreTheSame) {
     const std::unique_ptr<RequestHandle> other = submit(*engine, greedy(bytes_of("other"), 8));
     const std::unique_ptr<RequestHandle> cancelled = submit(*engine, greedy(bytes_of("victim"), 8));
     victim = cancelled.get();
-    const Answer answer = finish(*engine, *other);
-    EXPECT_EQ(answer.tokens, ask(EngineSetup{}, greedy(bytes_of("other"), 8)).tokens);
-    Answer gone;
-    gone.read(*cancelled);
-    EXPECT_EQ(gone.last().finish, FinishReason::kCancelled);
-    EXPECT_EQ(gone.tokens.size(), give_up ? 2U : 3U);
-    const auto records = engine->step_records();
-    EXPECT_EQ(std::ranges::count(records, true, &StepRecord::given_up), give_up ? 1 : 0);
+    other_ = finish(*engine, *other);
+    cancelled_.read(*cancelled);
+    records_ = engine->step_records();
   }
+
+  Answer other_;
+  Answer cancelled_;
+  std::vector<StepRecord> records_;
+};
+
+TEST_F(CancelInAStep, GivesUpALongOneAndTheOthersAreTheSame) {
+  run(Duration{0});
+  EXPECT_EQ(other_.tokens, ask(EngineSetup{}, greedy(bytes_of("other"), 8)).tokens);
+  EXPECT_EQ(cancelled_.last().finish, FinishReason::kCancelled);
+  EXPECT_EQ(cancelled_.tokens.size(), 2U);
+  EXPECT_TRUE(records_.at(2).given_up);
+  EXPECT_EQ(std::ranges::count(records_, true, &StepRecord::given_up), 1);
+}
+
+TEST_F(CancelInAStep, WaitsForAShortOne) {
+  run(Duration::max());
+  EXPECT_EQ(other_.tokens, ask(EngineSetup{}, greedy(bytes_of("other"), 8)).tokens);
+  EXPECT_EQ(cancelled_.last().finish, FinishReason::kCancelled);
+  EXPECT_EQ(cancelled_.tokens.size(), 3U);
+  EXPECT_EQ(std::ranges::count(records_, true, &StepRecord::given_up), 0);
 }
 
 TEST(Engine, NoTwoStepsInARowAreGivenUp) {

@@ -42,7 +42,7 @@ void Mailbox::cancel(SequenceId id) {
   {
     const std::lock_guard lock(mutex_);
     letters_.cancelled.push_back(id);
-    if (may_give_up_ && std::ranges::binary_search(in_step_, id)) {
+    if (may_give_up_ && std::ranges::binary_search(in_step_, id.value)) {
       give_up_.store(true, std::memory_order_relaxed);
     }
   }
@@ -129,13 +129,16 @@ void Mailbox::request_ended(bool was_running) {
   }
 }
 
-void Mailbox::begin_step(std::vector<SequenceId> ids, bool may_give_up) {
-  std::ranges::sort(ids);
+void Mailbox::begin_step(std::span<const SequenceId> ids, bool may_give_up) {
   const std::lock_guard lock(mutex_);
-  in_step_ = std::move(ids);
+  in_step_.clear();
+  for (const SequenceId id : ids) {
+    in_step_.push_back(id.value);
+  }
+  std::ranges::sort(in_step_);
   may_give_up_ = may_give_up;
   const bool cancelled = std::ranges::any_of(letters_.cancelled, [this](SequenceId id) {
-    return std::ranges::binary_search(in_step_, id);
+    return std::ranges::binary_search(in_step_, id.value);
   });
   give_up_.store(stopping_ || (may_give_up && cancelled), std::memory_order_relaxed);
 }

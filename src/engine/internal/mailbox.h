@@ -58,7 +58,7 @@ class Mailbox {
   void request_ended(bool was_running);
   // Between these two, cancelling one of these sequences sets the flag, if the step may be given
   // up.
-  void begin_step(std::vector<SequenceId> ids, bool may_give_up);
+  void begin_step(std::span<const SequenceId> ids, bool may_give_up);
   void end_step();
   const std::atomic<bool>& give_up() const { return give_up_; }
 
@@ -75,7 +75,7 @@ class Mailbox {
   bool closed_ = false;
   bool stopping_ = false;
   bool may_give_up_ = false;
-  std::vector<SequenceId> in_step_;  // sorted
+  std::vector<std::uint64_t> in_step_;  // ids, sorted
   std::uint64_t next_id_ = 1;
   int num_active_ = 0;
   int num_running_ = 0;

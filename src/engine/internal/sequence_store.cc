@@ -8,7 +8,8 @@
 namespace headrace {
 namespace {
 
-constexpr auto kById = [](const Sequence* sequence) { return sequence->id; };
+// By value: clang-tidy 14 takes the comparison that <=> makes of StrongId for a null pointer.
+constexpr auto kById = [](const Sequence* sequence) { return sequence->id.value; };
 
 }  // namespace
 
@@ -28,7 +29,7 @@ void SequenceStore::remove_from_list(Sequence& sequence) {
   if (sequence.status == SequenceStatus::kWaiting) {
     HR_CHECK(waiting_.erase(&sequence) == 1);
   } else {
-    const auto at = std::ranges::lower_bound(running_, sequence.id, {}, kById);
+    const auto at = std::ranges::lower_bound(running_, sequence.id.value, {}, kById);
     HR_CHECK(at != running_.end() && *at == &sequence);
     running_.erase(at);
   }
@@ -41,7 +42,7 @@ void SequenceStore::move(Sequence& sequence, SequenceStatus to) {
   if (to == SequenceStatus::kWaiting) {
     HR_CHECK(waiting_.insert(&sequence).second);
   } else {
-    running_.insert(std::ranges::lower_bound(running_, sequence.id, {}, kById), &sequence);
+    running_.insert(std::ranges::lower_bound(running_, sequence.id.value, {}, kById), &sequence);
   }
 }
 
@@ -61,7 +62,7 @@ void SequenceStore::check() const {
   HR_CHECK(running_.size() + waiting_.size() == all_.size());
   HR_CHECK(std::ranges::is_sorted(running_, {}, kById));
   for (const auto& [id, sequence] : all_) {
-    const bool is_running = std::ranges::binary_search(running_, id, {}, kById);
+    const bool is_running = std::ranges::binary_search(running_, id.value, {}, kById);
     HR_CHECK(is_running == (sequence->status == SequenceStatus::kRunning));
     HR_CHECK(is_running != waiting_.contains(sequence.get()));
     HR_CHECK(is_running == sequence->table.has_value());

@@ -17,7 +17,7 @@ class SequenceStore {
   struct StartsBefore {
     bool operator()(const Sequence* a, const Sequence* b) const {
       return a->spec.priority != b->spec.priority ? a->spec.priority < b->spec.priority
-                                                  : a->id < b->id;
+                                                  : a->id.value < b->id.value;
     }
   };
   using WaitingList = std::set<Sequence*, StartsBefore>;

@@ -260,7 +260,7 @@ bool StepLoop::forward(const StepPlan& plan, StepRecord& record) {
   }
   const bool has_prefill = plan.num_prefill_rows > 0;
   const bool is_long = step_times_.expected(plan.num_rows, has_prefill) >= options_.give_up_over;
-  mailbox_.begin_step(std::move(ids), is_long && !gave_up_);
+  mailbox_.begin_step(ids, is_long && !gave_up_);
   const TimePoint begin = parts_.clock->now();
   bool done = false;
   std::string failure;
