@@ -138,7 +138,7 @@ def main():
             case = {"template": template, "messages": [], "add_generation_prompt": True, "bos_token": "<s>",
                     "eos_token": "</s>", "kwargs": {"v": KWARGS}}
             result = render(utils, template, case)
-            if " object at 0x" not in result.get("output", ""):
+            if " at 0x" not in result.get("output", ""):  # an address is no fact
                 cases.append({"template": template} | result)
         write(sys.argv[2], {"name": "language", "kwargs": {"v": KWARGS}, "cases": cases})
 

@@ -88,7 +88,7 @@ STATEMENTS = r"""
 {{ dict(a=1, b="x") }}{{ dict([("k", 2)]) }}{{ dict({"q": 1}, z=3) }}
 {% set c = cycler(1, 2, 3) %}{{ c.next() }}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.next() }}{% set _ = c.reset() %}{{ c.next() }}
 {% set j = joiner("|") %}{{ j() }}a{{ j() }}b{{ j() }}c
-{{ lipsum is defined }}{{ range is callable }}{{ v is callable }}
+{{ range is callable }}{{ v is callable }}
 {{ v.l.append(4) }}
 {{ v.d.update({"x": 1}) }}
 {{ v.d.pop("a") }}
@@ -149,7 +149,14 @@ STATEMENTS = r"""
 {{ v.u[2:9] }} {{ v.u[::-1] }} {{ v.u[-2:] }} {{ v.u[7] }}
 {{ v.l[0] }} {{ v.l[-1] }} {{ v.l[1:] }} {{ v.l[::-1] }} {{ v.l[:-1] }} {{ v.l[::3] }} {{ v.l[5:] }} {{ v.l[-2:0:-1] }}
 {{ v.l[::0] }}
-{{ v.l["a"] }} {{ v.l[1.5] }} {{ v.l["a":] }} {{ v.i[0] }} {{ v.d[0] }} {{ v.d[[1]] }}
+{{ v.l["a"] }} {{ v.l[1.5] }} {{ v.i[0] }} {{ v.d[0] }} {{ v.d[[1]] }}
+{{ v.l["a":] }}
+{{ v.i[1:] }}
+{{ v.d[:1] }}
+{{ missing[1:] }}
+{{ v.l[none:2] }}
+{{ v.d.keys()[1:] }}
+{{ "x 　" | trim }}|{{ "日本  x ".rsplit() }}|{{ "ΑΣ ΑΣΑ Σ".lower() }}
 {{ v.l.0 }} {{ v.nested.0.1.0 }} {{ v.d.a }} {{ v["d"]["b"] }}
 {{ range(10)[2:5] }} {{ range(10)[::-3] }} {{ range(10)[3] }} {{ (1, 2, 3)[1:] }}
 {{ v.rows | map(attribute="k") | list }} {{ v.rows | map(attribute="o.p") | list }} {{ v.rows | map(attribute="o.p", default=0) | list }}

@@ -46,13 +46,17 @@ SliceRange resolve(const Value& start, const Value& stop, const Value& step, std
   return out;
 }
 
-Value slice_text(Interpreter& in, const Text& text, const Value& start, const Value& stop, const Value& step) {
+Value slice_text(
+    Interpreter& in, const Text& text, const Value& start, const Value& stop, const Value& step) {
   const bool simple = text.ascii();
-  const std::vector<std::size_t> offsets = simple ? std::vector<std::size_t>() : char_offsets(text.view());
+  const std::vector<std::size_t> offsets =
+      simple ? std::vector<std::size_t>() : char_offsets(text.view());
   const std::size_t length = simple ? text.size() : offsets.size() - 1;
   in.budget().charge_steps(simple ? 0 : length / 16);
   const SliceRange range = resolve(start, stop, step, length);
-  const auto offset = [&](Int i) { return simple ? static_cast<std::size_t>(i) : offsets[static_cast<std::size_t>(i)]; };
+  const auto offset = [&](Int i) {
+    return simple ? static_cast<std::size_t>(i) : offsets[static_cast<std::size_t>(i)];
+  };
   if (range.step == 1) {
     return Value::text(range.start < range.stop ? text.sub(offset(range.start), offset(range.stop))
                                                 : text.sub(0, 0));
@@ -77,8 +81,9 @@ Value char_of(const Text& text, Int index) {
 // obj[key] of Python; nothing where it raises TypeError or LookupError.
 std::optional<Value> subscript(const Value& object, const Value& key) {
   if (const Dict* dict = object.as_dict()) {
-    const bool unhashable = key.as_dict() != nullptr ||
-                            (key.as_sequence() != nullptr && key.as_sequence()->kind == SequenceKind::kList);
+    const bool unhashable =
+        key.as_dict() != nullptr ||
+        (key.as_sequence() != nullptr && key.as_sequence()->kind == SequenceKind::kList);
     const Value* found = unhashable ? nullptr : dict->find(key);
     if (found != nullptr) return *found;
     return std::nullopt;
@@ -99,12 +104,15 @@ std::optional<Value> subscript(const Value& object, const Value& key) {
 }
 
 bool changes_its_object(const Value& object, std::string_view name) {
-  static constexpr std::string_view kList[] = {"append", "clear",  "pop",    "reverse",
-                                               "insert", "sort", "extend", "remove"};
+  static constexpr std::string_view kList[] = {
+      "append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"};
   static constexpr std::string_view kDict[] = {"clear", "pop", "popitem", "setdefault", "update"};
-  const auto has = [name](auto& names) { return std::find(std::begin(names), std::end(names), name) != std::end(names); };
+  const auto has = [name](auto& names) {
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  };
   if (object.as_dict() != nullptr) return has(kDict);
-  return object.as_sequence() != nullptr && object.as_sequence()->kind == SequenceKind::kList && has(kList);
+  return object.as_sequence() != nullptr && object.as_sequence()->kind == SequenceKind::kList &&
+         has(kList);
 }
 
 std::optional<Value> python_attribute(Interpreter& in, const Value& object, std::string_view name) {
@@ -122,7 +130,8 @@ Value Interpreter::attribute(const Value& object, const Text& name) {
   require_defined(object);
   if (auto value = python_attribute(*this, object, name.view())) return std::move(*value);
   if (auto value = subscript(object, key_value(name))) return std::move(*value);
-  return Value::undefined(fmt::format("'{}' has no attribute '{}'", object_name(object), name.view()));
+  return Value::undefined(
+      fmt::format("'{}' has no attribute '{}'", object_name(object), name.view()));
 }
 
 Value Interpreter::item(const Value& object, const Value& key) {
@@ -130,9 +139,11 @@ Value Interpreter::item(const Value& object, const Value& key) {
   if (auto value = subscript(object, key)) return std::move(*value);
   if (const Text* name = key.as_text()) {
     if (auto value = python_attribute(*this, object, name->view())) return std::move(*value);
-    return Value::undefined(fmt::format("'{}' has no attribute '{}'", object_name(object), name->view()));
+    return Value::undefined(
+        fmt::format("'{}' has no attribute '{}'", object_name(object), name->view()));
   }
-  return Value::undefined(fmt::format("{} has no element {}", object_name(object), str(key).view()));
+  return Value::undefined(
+      fmt::format("{} has no element {}", object_name(object), str(key).view()));
 }
 
 Value Interpreter::slice(const Value& object, const SliceExpr& node) {
@@ -140,16 +151,9 @@ Value Interpreter::slice(const Value& object, const SliceExpr& node) {
   const Value stop = node.stop != nullptr ? eval(*node.stop) : Value::none();
   const Value step = node.step != nullptr ? eval(*node.step) : Value::none();
   require_defined(object);
-  const auto sliceable = [&] { return object.as_sequence() != nullptr && object.as_sequence()->indexable(); };
-  if (object.as_text() == nullptr && !sliceable()) {
-    return Value::undefined(fmt::format("{} has no element slice", object_name(object)));
-  }
-  for (const Value* bound : {&start, &stop, &step}) {
-    // Where Python raises TypeError, an item lookup gives undefined.
-    if (!bound->is_none() && !bound->as_int()) {
-      return Value::undefined(fmt::format("{} has no element slice", object_name(object)));
-    }
-  }
+  const bool sliceable = object.as_sequence() != nullptr && object.as_sequence()->indexable();
+  if (object.as_text() == nullptr && !sliceable)
+    fail("'{}' object cannot be sliced", type_name(object));
   if (const Text* text = object.as_text()) return slice_text(*this, *text, start, stop, step);
   const Sequence& sequence = *object.as_sequence();
   const SliceRange range = resolve(start, stop, step, sequence.items.size());
@@ -159,7 +163,8 @@ Value Interpreter::slice(const Value& object, const SliceExpr& node) {
   }
   budget().charge_steps(items.size() / 4);
   auto out = std::make_shared<Sequence>(
-      sequence.kind == SequenceKind::kGroup ? SequenceKind::kTuple : sequence.kind, std::move(items));
+      sequence.kind == SequenceKind::kGroup ? SequenceKind::kTuple : sequence.kind,
+      std::move(items));
   if (sequence.kind == SequenceKind::kRange) {
     const Int first = sequence.range[0];
     const Int by = sequence.range[2];
@@ -173,7 +178,8 @@ Value Interpreter::slice(const Value& object, const SliceExpr& node) {
 std::vector<Value> Interpreter::iterate(const Value& value) {
   if (const Sequence* sequence = value.as_sequence()) {
     budget().charge_steps(sequence->items.size() / 4);
-    if (sequence->kind == SequenceKind::kGenerator && std::exchange(sequence->consumed, true)) return {};
+    if (sequence->kind == SequenceKind::kGenerator && std::exchange(sequence->consumed, true))
+      return {};
     return sequence->items;
   }
   std::vector<Value> out;
@@ -196,10 +202,12 @@ std::vector<Value> Interpreter::iterate(const Value& value) {
 }
 
 std::size_t Interpreter::length(const Value& value) {
-  if (const Text* text = value.as_text()) return text->ascii() ? text->size() : count_chars(text->view());
+  if (const Text* text = value.as_text())
+    return text->ascii() ? text->size() : count_chars(text->view());
   if (const Dict* dict = value.as_dict()) return dict->size();
   if (value.is_undefined()) return 0;
-  if (const Sequence* sequence = value.as_sequence(); sequence != nullptr && sequence->kind != SequenceKind::kGenerator) {
+  if (const Sequence* sequence = value.as_sequence();
+      sequence != nullptr && sequence->kind != SequenceKind::kGenerator) {
     return sequence->items.size();
   }
   if (Object* object = value.as_object()) {

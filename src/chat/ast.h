@@ -1,5 +1,5 @@
-// A template as a tree. Nodes live in the Program that owns them and point at each other; nothing changes
-// after parsing, so any number of threads may render one Program.
+// A template as a tree. Nodes live in the Program that owns them and point at each other; nothing
+// changes after parsing, so any number of threads may render one Program.
 #pragma once
 
 #include <deque>
@@ -104,8 +104,23 @@ struct TestExpr {
 
 struct Expr {
   int line;
-  std::variant<LiteralExpr, NameExpr, SequenceExpr, DictExpr, SignExpr, NotExpr, BinaryExpr, LogicExpr, CompareExpr,
-               ConcatExpr, CondExpr, AttributeExpr, ItemExpr, SliceExpr, CallExpr, FilterExpr, TestExpr>
+  std::variant<LiteralExpr,
+               NameExpr,
+               SequenceExpr,
+               DictExpr,
+               SignExpr,
+               NotExpr,
+               BinaryExpr,
+               LogicExpr,
+               CompareExpr,
+               ConcatExpr,
+               CondExpr,
+               AttributeExpr,
+               ItemExpr,
+               SliceExpr,
+               CallExpr,
+               FilterExpr,
+               TestExpr>
       node;
 };
 
@@ -187,8 +202,21 @@ struct UnavailableStmt {  // include, import, extends: chat templates stand alon
 
 struct Stmt {
   int line;
-  std::variant<OutputStmt, IfStmt, ForStmt, SetStmt, SetBlockStmt, MacroStmt, CallStmt, FilterStmt, WithStmt, ScopeStmt,
-               BlockStmt, AutoescapeStmt, BreakStmt, ContinueStmt, UnavailableStmt>
+  std::variant<OutputStmt,
+               IfStmt,
+               ForStmt,
+               SetStmt,
+               SetBlockStmt,
+               MacroStmt,
+               CallStmt,
+               FilterStmt,
+               WithStmt,
+               ScopeStmt,
+               BlockStmt,
+               AutoescapeStmt,
+               BreakStmt,
+               ContinueStmt,
+               UnavailableStmt>
       node;
 };
 
@@ -200,7 +228,8 @@ struct Program {
   Body body;
 
   int intern(std::string_view name) {
-    const auto [it, added] = name_ids.try_emplace(std::string(name), static_cast<int>(names.size()));
+    const auto [it, added] =
+        name_ids.try_emplace(std::string(name), static_cast<int>(names.size()));
     if (added) names.emplace_back(name);
     return it->second;
   }

@@ -1,13 +1,12 @@
-// What one rendering may spend, and how a template's failure travels inside this module. A failure is thrown
-// as TemplateFailure and becomes a Result at the edge (chat_template.cc); nothing outside the module sees it.
-// One rendering, one thread.
+// What one rendering may spend, and how a template's failure travels inside this module. A failure
+// is thrown as TemplateFailure and becomes a Result at the edge (chat_template.cc); nothing outside
+// the module sees it. One rendering, one thread.
 #pragma once
-
-#include <fmt/format.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <fmt/format.h>
 #include <string>
 #include <utility>
 
@@ -38,19 +37,22 @@ class TemplateFailure : public std::exception {
 
 template <typename... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
-  throw TemplateFailure(TemplateFailure::Kind::kError, fmt::format(format, std::forward<Args>(args)...));
+  throw TemplateFailure(TemplateFailure::Kind::kError,
+                        fmt::format(format, std::forward<Args>(args)...));
 }
 
 template <typename... Args>
 [[noreturn]] void fail_budget(fmt::format_string<Args...> format, Args&&... args) {
-  throw TemplateFailure(TemplateFailure::Kind::kBudget, fmt::format(format, std::forward<Args>(args)...));
+  throw TemplateFailure(TemplateFailure::Kind::kBudget,
+                        fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Counts down. Every node evaluated, item visited and byte of text made is charged, so that no template can
-// run or grow without end, whatever it nests.
+// Counts down. Every node evaluated, item visited and byte of text made is charged, so that no
+// template can run or grow without end, whatever it nests.
 class Budget {
  public:
-  Budget(std::int64_t steps, std::int64_t text_bytes) : steps_left_(steps), bytes_left_(text_bytes) {}
+  Budget(std::int64_t steps, std::int64_t text_bytes)
+      : steps_left_(steps), bytes_left_(text_bytes) {}
 
   void charge_steps(std::size_t n) {
     steps_left_ -= static_cast<std::int64_t>(n);

@@ -1,4 +1,5 @@
-// The functions every template knows: range, dict, namespace, cycler, joiner, raise_exception, strftime_now.
+// The functions every template knows: range, dict, namespace, cycler, joiner, raise_exception,
+// strftime_now.
 #include <array>
 
 #include "chat/methods.h"
@@ -20,7 +21,8 @@ Value range(Interpreter& in, CallArgs& args) {
   const Int distance = step > 0 ? stop - start : start - stop;
   const Int stride = step > 0 ? step : -step;
   const Int count = distance <= 0 ? 0 : (distance + stride - 1) / stride;
-  if (count > kMaxRange) fail("Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).");
+  if (count > kMaxRange)
+    fail("Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).");
   in.budget().charge_steps(static_cast<std::size_t>(count) / 4);
   std::vector<Value> items;
   for (Int i = 0; i < count; ++i) items.push_back(Value::integer(start + i * step));
@@ -34,7 +36,8 @@ Value range(Interpreter& in, CallArgs& args) {
 // dict(mapping or pairs, name=value ...).
 std::shared_ptr<Dict> make_dict(Interpreter& in, CallArgs& args) {
   auto out = std::make_shared<Dict>();
-  if (args.positional.size() > 1) fail("dict expected at most 1 argument, got {}", args.positional.size());
+  if (args.positional.size() > 1)
+    fail("dict expected at most 1 argument, got {}", args.positional.size());
   if (!args.positional.empty()) {
     require_defined(args.positional[0]);
     if (const Dict* from = args.positional[0].as_dict()) {
@@ -42,7 +45,8 @@ std::shared_ptr<Dict> make_dict(Interpreter& in, CallArgs& args) {
     } else {
       for (const Value& pair : in.iterate(args.positional[0])) {
         const std::vector<Value> two = in.iterate(pair);
-        if (two.size() != 2) fail("dictionary update sequence element has length {}; 2 is required", two.size());
+        if (two.size() != 2)
+          fail("dictionary update sequence element has length {}; 2 is required", two.size());
         out->set(two[0], two[1]);
       }
     }
@@ -92,9 +96,12 @@ Value strftime_now(Interpreter& in, CallArgs& args) {
 
 void add_builtin_functions(Interpreter& in) {
   static constexpr std::pair<std::string_view, NativeFunction> kFunctions[] = {
-      {"range", range},   {"dict", dict},
-      {"cycler", cycler}, {"namespace", make_namespace},
-      {"joiner", joiner}, {"raise_exception", raise_exception},
+      {"range", range},
+      {"dict", dict},
+      {"cycler", cycler},
+      {"namespace", make_namespace},
+      {"joiner", joiner},
+      {"raise_exception", raise_exception},
       {"strftime_now", strftime_now},
   };
   for (const auto& [name, function] : kFunctions) {

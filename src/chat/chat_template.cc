@@ -43,8 +43,9 @@ void set_variables(jinja::Interpreter& in, const RenderInput& input) {
 
 Rope as_rope(const jinja::Text& text) {
   Rope rope;
-  text.for_each_run(
-      [&rope](std::string_view bytes, bool trusted) { rope.push_back({std::string(bytes), trusted}); });
+  text.for_each_run([&rope](std::string_view bytes, bool trusted) {
+    rope.push_back({std::string(bytes), trusted});
+  });
   return rope;
 }
 
@@ -77,7 +78,8 @@ Result<Rope> ChatTemplate::render(const RenderInput& input) const {
   } catch (const jinja::TemplateFailure& failure) {
     return as_error(failure, interpreter.line());
   } catch (const std::bad_alloc&) {
-    return make_error(ErrorCode::kExhausted, "there is not enough memory to render the chat template");
+    return make_error(ErrorCode::kExhausted,
+                      "there is not enough memory to render the chat template");
   }
 }
 

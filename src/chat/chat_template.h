@@ -1,14 +1,15 @@
-// Renders the chat template that a model brings (Jinja, with the settings of Hugging Face transformers) into a
-// prompt that remembers, piece by piece, who wrote it: the template's own text and its bos/eos tokens are
-// trusted and may hold special tokens; whatever came with the request is not, through every filter and method.
+// Renders the chat template that a model brings (Jinja, with the settings of Hugging Face
+// transformers) into a prompt that remembers, piece by piece, who wrote it: the template's own text
+// and its bos/eos tokens are trusted and may hold special tokens; whatever came with the request is
+// not, through every filter and method.
 //
-// A ChatTemplate is immutable: any number of threads may render it at once. Errors are kInvalidArgument: a bad
-// template or a failing one says "chat template line N: ...", raise_exception says what the template says.
-// Rendering is bounded by RenderLimits. Not done: integers beyond 128 bits; include, import and extends.
+// A ChatTemplate is immutable: any number of threads may render it at once. Errors are
+// kInvalidArgument: a bad template or a failing one says "chat template line N: ...",
+// raise_exception says what the template says. Rendering is bounded by RenderLimits. Not done:
+// integers beyond 128 bits; include, import and extends.
 #pragma once
 
 #include <boost/json.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
@@ -37,8 +38,8 @@ using Rope = std::vector<RopePiece>;
 std::string to_string(const Rope& rope);
 
 struct RenderLimits {
-  std::int64_t steps = 50'000'000;                     // nodes evaluated and items visited
-  std::int64_t text_bytes = std::int64_t{1} << 30;     // text made on the way
+  std::int64_t steps = 50'000'000;                    // nodes evaluated and items visited
+  std::int64_t text_bytes = std::int64_t{256} << 20;  // text made on the way
   std::size_t output_bytes = std::size_t{64} << 20;
 };
 
@@ -49,8 +50,8 @@ struct RenderInput {
   bool add_generation_prompt = true;
   std::string bos_token = {};
   std::string eos_token = {};
-  boost::json::object extra = {};                     // chat_template_kwargs
-  std::function<std::tm()> local_time = {};           // for strftime_now; empty: the computer's clock
+  boost::json::object extra = {};            // chat_template_kwargs
+  std::function<std::tm()> local_time = {};  // for strftime_now; empty: the computer's clock
   RenderLimits limits = {};
 };
 
@@ -61,7 +62,8 @@ class ChatTemplate {
   Result<Rope> render(const RenderInput& input) const;
 
  private:
-  explicit ChatTemplate(std::shared_ptr<const jinja::Program> program) : program_(std::move(program)) {}
+  explicit ChatTemplate(std::shared_ptr<const jinja::Program> program)
+      : program_(std::move(program)) {}
 
   std::shared_ptr<const jinja::Program> program_;
 };

@@ -34,7 +34,8 @@ Value dotted_item(Interpreter& in, const Value& item, const Value& path) {
   for (std::size_t at = 0; at <= view.size();) {
     const std::size_t dot = std::min(view.find('.', at), view.size());
     const std::string_view part = view.substr(at, dot - at);
-    const bool digits = !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+    const bool digits =
+        !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
     const auto index = digits ? parse_int(part, 10) : std::nullopt;
     current = in.item(current, index ? Value::integer(*index) : Value::text(text->sub(at, dot)));
     at = dot + 1;

@@ -10,7 +10,9 @@
 namespace headrace::jinja {
 namespace {
 
-Value generator(std::vector<Value> items) { return make_sequence(SequenceKind::kGenerator, std::move(items)); }
+Value generator(std::vector<Value> items) {
+  return make_sequence(SequenceKind::kGenerator, std::move(items));
+}
 
 Value without_case(const Value& value) {
   const Text* text = value.as_text();
@@ -23,7 +25,8 @@ Value key_of(Interpreter& in, const Value& item, const Value& attribute, bool ca
 }
 
 // Items with their keys, in stable order of the keys.
-std::vector<std::pair<Value, Value>> sorted_by(Interpreter& in, std::vector<std::pair<Value, Value>> keyed,
+std::vector<std::pair<Value, Value>> sorted_by(Interpreter& in,
+                                               std::vector<std::pair<Value, Value>> keyed,
                                                bool descending) {
   in.budget().charge_steps(keyed.size() * 16);
   std::stable_sort(keyed.begin(), keyed.end(), [descending](const auto& a, const auto& b) {
@@ -71,7 +74,8 @@ Value dictsort(Interpreter& in, const Value& input, CallArgs& args) {
   std::vector<std::pair<Value, Value>> keyed;
   for (const auto& [key, value] : dict->entries()) {
     const Value& chosen = by == "key" ? key : value;
-    keyed.emplace_back(reader.flag(0, false) ? chosen : without_case(chosen), make_tuple({key, value}));
+    keyed.emplace_back(reader.flag(0, false) ? chosen : without_case(chosen),
+                       make_tuple({key, value}));
   }
   return make_list(values_of(sorted_by(in, std::move(keyed), reader.flag(2, false))));
 }
@@ -107,8 +111,12 @@ Value extreme(Interpreter& in, const Value& input, CallArgs& args, bool largest)
   return best;
 }
 
-Value minimum(Interpreter& in, const Value& input, CallArgs& args) { return extreme(in, input, args, false); }
-Value maximum(Interpreter& in, const Value& input, CallArgs& args) { return extreme(in, input, args, true); }
+Value minimum(Interpreter& in, const Value& input, CallArgs& args) {
+  return extreme(in, input, args, false);
+}
+Value maximum(Interpreter& in, const Value& input, CallArgs& args) {
+  return extreme(in, input, args, true);
+}
 
 Value groupby(Interpreter& in, const Value& input, CallArgs& args) {
   const ArgReader reader(args, "groupby", {"attribute", "default", "case_sensitive"}, 1);
@@ -151,7 +159,8 @@ std::string name_of(const Value& value) {
 }
 
 std::optional<Value> take_named(CallArgs& args, std::string_view name) {
-  const auto it = std::find_if(args.named.begin(), args.named.end(), [name](const auto& e) { return e.first == name; });
+  const auto it = std::find_if(
+      args.named.begin(), args.named.end(), [name](const auto& e) { return e.first == name; });
   if (it == args.named.end()) return std::nullopt;
   Value value = it->second;
   args.named.erase(it);
@@ -182,7 +191,8 @@ Value map(Interpreter& in, const Value& input, CallArgs& args) {
 
 Value choose(Interpreter& in, const Value& input, CallArgs& args, bool wanted, bool by_attribute) {
   if (!truthy(input)) return generator({});
-  const Value attribute = by_attribute ? take_front(args, "Missing parameter for attribute name") : Value::none();
+  const Value attribute =
+      by_attribute ? take_front(args, "Missing parameter for attribute name") : Value::none();
   const bool has_test = !args.positional.empty();
   const std::string test = has_test ? name_of(take_front(args, "")) : "";
   std::vector<Value> out;
@@ -195,10 +205,18 @@ Value choose(Interpreter& in, const Value& input, CallArgs& args, bool wanted, b
   return generator(std::move(out));
 }
 
-Value select(Interpreter& in, const Value& v, CallArgs& args) { return choose(in, v, args, true, false); }
-Value reject(Interpreter& in, const Value& v, CallArgs& args) { return choose(in, v, args, false, false); }
-Value selectattr(Interpreter& in, const Value& v, CallArgs& args) { return choose(in, v, args, true, true); }
-Value rejectattr(Interpreter& in, const Value& v, CallArgs& args) { return choose(in, v, args, false, true); }
+Value select(Interpreter& in, const Value& v, CallArgs& args) {
+  return choose(in, v, args, true, false);
+}
+Value reject(Interpreter& in, const Value& v, CallArgs& args) {
+  return choose(in, v, args, false, false);
+}
+Value selectattr(Interpreter& in, const Value& v, CallArgs& args) {
+  return choose(in, v, args, true, true);
+}
+Value rejectattr(Interpreter& in, const Value& v, CallArgs& args) {
+  return choose(in, v, args, false, true);
+}
 
 constexpr std::array kFilters = {
     FilterEntry{"sort", sort},

@@ -11,7 +11,9 @@ namespace {
 
 void no_arguments(CallArgs& args, std::string_view filter) { ArgReader(args, filter, {}); }
 
-Value generator(std::vector<Value> items) { return make_sequence(SequenceKind::kGenerator, std::move(items)); }
+Value generator(std::vector<Value> items) {
+  return make_sequence(SequenceKind::kGenerator, std::move(items));
+}
 
 Value length(Interpreter& in, const Value& input, CallArgs& args) {
   no_arguments(args, "length");
@@ -38,8 +40,8 @@ bool reversible(const Value& value) {
 
 Value last(Interpreter& in, const Value& input, CallArgs& args) {
   no_arguments(args, "last");
-  require_defined(input);
-  if (!reversible(input)) fail("'{}' object is not reversible", type_name(input));
+  if (!reversible(input) && !input.is_undefined())
+    fail("'{}' object is not reversible", type_name(input));
   std::vector<Value> items = in.iterate(input);
   return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();
 }
@@ -48,7 +50,8 @@ Value reverse(Interpreter& in, const Value& input, CallArgs& args) {
   no_arguments(args, "reverse");
   std::vector<Value> items = in.iterate(input);
   std::reverse(items.begin(), items.end());
-  if (input.as_text() == nullptr) return reversible(input) ? generator(std::move(items)) : make_list(std::move(items));
+  if (input.as_text() == nullptr)
+    return reversible(input) ? generator(std::move(items)) : make_list(std::move(items));
   TextBuilder out(in.budget());
   for (const Value& c : items) out.add(*c.as_text());
   return Value::text(out.take());
@@ -131,16 +134,24 @@ Value sum(Interpreter& in, const Value& input, CallArgs& args) {
   if (total.as_text() != nullptr) fail("sum() can't sum strings [use ''.join(seq) instead]");
   for (const Value& item : in.iterate(input)) {
     const bool whole = attribute == nullptr || attribute->is_none();
-    total = binary_operation(in, BinaryOp::kAdd, total, whole ? item : dotted_item(in, item, *attribute));
+    total = binary_operation(
+        in, BinaryOp::kAdd, total, whole ? item : dotted_item(in, item, *attribute));
   }
   return total;
 }
 
 constexpr std::array kFilters = {
-    FilterEntry{"length", length}, FilterEntry{"count", length},     FilterEntry{"list", list},
-    FilterEntry{"first", first},   FilterEntry{"last", last},        FilterEntry{"reverse", reverse},
-    FilterEntry{"join", joined},   FilterEntry{"batch", batch},      FilterEntry{"slice", slice},
-    FilterEntry{"items", pairs},   FilterEntry{"sum", sum},
+    FilterEntry{"length", length},
+    FilterEntry{"count", length},
+    FilterEntry{"list", list},
+    FilterEntry{"first", first},
+    FilterEntry{"last", last},
+    FilterEntry{"reverse", reverse},
+    FilterEntry{"join", joined},
+    FilterEntry{"batch", batch},
+    FilterEntry{"slice", slice},
+    FilterEntry{"items", pairs},
+    FilterEntry{"sum", sum},
 };
 
 }  // namespace

@@ -39,7 +39,8 @@ Value title(Interpreter& in, const Value& input, CallArgs& args) {
   for (std::size_t at = 0; at < view.size();) {
     const bool breaks = is_break(char_at(view, at).code);
     std::size_t end = at;
-    while (end < view.size() && is_break(char_at(view, end).code) == breaks) end = char_at(view, end).end;
+    while (end < view.size() && is_break(char_at(view, end).code) == breaks)
+      end = char_at(view, end).end;
     const std::size_t first = char_at(view, at).end;
     out.add(map_case(in.budget(), text.sub(at, first), CaseMap::kUpper));
     out.add(map_case(in.budget(), text.sub(first, end), CaseMap::kLower));
@@ -56,9 +57,13 @@ Value trim(Interpreter& in, const Value& input, CallArgs& args) {
 Value replaced(Interpreter& in, const Value& input, CallArgs& args) {
   const ArgReader reader(args, "replace", {"old", "new", "count"}, 2);
   const Value count = reader.value(2, Value::none());
-  const std::int64_t limit = count.is_none() ? -1 : static_cast<std::int64_t>(reader.integer(2, -1));
-  return Value::text(replace(in.budget(), in.str(input).with_markup(false), in.str(*reader.get(0)),
-                             in.str(*reader.get(1)), limit));
+  const std::int64_t limit =
+      count.is_none() ? -1 : static_cast<std::int64_t>(reader.integer(2, -1));
+  return Value::text(replace(in.budget(),
+                             in.str(input).with_markup(false),
+                             in.str(*reader.get(0)),
+                             in.str(*reader.get(1)),
+                             limit));
 }
 
 Value center(Interpreter& in, const Value& input, CallArgs& args) {
@@ -71,7 +76,8 @@ Value format(Interpreter& in, const Value& input, CallArgs& args) {
   if (!args.positional.empty() && !args.named.empty()) {
     fail("can't handle positional and keyword arguments at the same time");
   }
-  if (args.named.empty()) return Value::text(printf_format(in, in.str(input), make_tuple(args.positional)));
+  if (args.named.empty())
+    return Value::text(printf_format(in, in.str(input), make_tuple(args.positional)));
   auto dict = std::make_shared<Dict>();
   for (const auto& [name, value] : args.named) dict->set(in.make_text(name, true), value);
   return Value::text(printf_format(in, in.str(input), Value(Value::Data(std::move(dict)))));
@@ -130,7 +136,8 @@ Text quoted(Interpreter& in, const Value& value, bool query) {
 Value urlencode(Interpreter& in, const Value& input, CallArgs& args) {
   no_arguments(args, "urlencode");
   const Dict* dict = input.as_dict();
-  if (dict == nullptr && input.as_sequence() == nullptr) return Value::text(quoted(in, input, false));
+  if (dict == nullptr && input.as_sequence() == nullptr)
+    return Value::text(quoted(in, input, false));
   std::vector<Text> parts;
   const auto add = [&](const Value& key, const Value& value) {
     const Text left = quoted(in, key, true).append(Text("=", true), in.budget());

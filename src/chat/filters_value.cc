@@ -36,7 +36,8 @@ Value to_int(Interpreter& /*in*/, const Value& input, CallArgs& args) {
     result = whole(*d);
   } else if (const Text* text = input.as_text()) {
     const Int base = reader.integer(1, 10);
-    if (base == 0 || (base >= 2 && base <= 36)) result = parse_int(text->view(), static_cast<int>(base));
+    if (base == 0 || (base >= 2 && base <= 36))
+      result = parse_int(text->view(), static_cast<int>(base));
     if (!result) {
       if (const auto parsed = parse_float(text->view())) result = whole(*parsed);
     }
@@ -85,17 +86,20 @@ Value rounded(Interpreter& in, const Value& input, CallArgs& args) {
     return Value::real(round_decimal(to_double(input), static_cast<int>(precision)));
   }
   if (method != "ceil" && method != "floor") fail("method must be common, ceil or floor");
-  const Value scale = binary_operation(in, BinaryOp::kPow, Value::integer(10), Value::integer(precision));
+  const Value scale =
+      binary_operation(in, BinaryOp::kPow, Value::integer(10), Value::integer(precision));
   const double scaled = to_double(binary_operation(in, BinaryOp::kMul, input, scale));
   const double cut = method == "ceil" ? std::ceil(scaled) : std::floor(scaled);
   return Value::real(cut / to_double(scale));
 }
 
 Value filesizeformat(Interpreter& in, const Value& input, CallArgs& args) {
-  static constexpr std::array<std::string_view, 8> kPrefixes = {"k", "M", "G", "T", "P", "E", "Z", "Y"};
+  static constexpr std::array<std::string_view, 8> kPrefixes = {
+      "k", "M", "G", "T", "P", "E", "Z", "Y"};
   const ArgReader reader(args, "filesizeformat", {"binary"});
   const bool binary = reader.flag(0, false);
-  const auto parsed = input.as_text() != nullptr ? parse_float(input.as_text()->view()) : to_double(input);
+  const auto parsed =
+      input.as_text() != nullptr ? parse_float(input.as_text()->view()) : to_double(input);
   if (!parsed) fail("could not convert string to float");
   const double bytes = *parsed;
   const double base = binary ? 1024 : 1000;
@@ -146,7 +150,8 @@ Value tojson(Interpreter& in, const Value& input, CallArgs& args) {
   style.item_separator = Text(", ", false);
   style.key_separator = Text(": ", false);
   style.ensure_ascii = reader.flag(0, false);
-  if (const Value* width = reader.get(1); width != nullptr && !width->is_none()) read_indent(in, *width, style);
+  if (const Value* width = reader.get(1); width != nullptr && !width->is_none())
+    read_indent(in, *width, style);
   if (const Value* pair = reader.get(2); pair != nullptr && !pair->is_none()) {
     const std::vector<Value> two = in.iterate(*pair);
     if (two.size() != 2) fail("tojson: separators takes two strings");

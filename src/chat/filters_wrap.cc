@@ -23,7 +23,10 @@ Value indent(Interpreter& in, const Value& input, CallArgs& args) {
   if (const Value* width = reader.get(0); width != nullptr && width->as_text() != nullptr) {
     indention = *width->as_text();
   } else {
-    indention = pad(in.budget(), Text(), static_cast<std::int64_t>(reader.integer(0, 4)), Text::literal(" "),
+    indention = pad(in.budget(),
+                    Text(),
+                    static_cast<std::int64_t>(reader.integer(0, 4)),
+                    Text::literal(" "),
                     Sides::kLeft);
   }
   const bool blank = reader.flag(2, false);
@@ -46,9 +49,11 @@ Value truncate(Interpreter& in, const Value& input, CallArgs& args) {
   const bool has_leeway = reader.get(3) != nullptr && !reader.get(3)->is_none();
   const Int leeway = has_leeway ? reader.integer(3, 5) : 5;
   const auto end_length = static_cast<Int>(count_chars(end.view()));
-  if (length < end_length || leeway < 0) fail("truncate: the length is shorter than the end, or the leeway negative");
+  if (length < end_length || leeway < 0)
+    fail("truncate: the length is shorter than the end, or the leeway negative");
   if (static_cast<Int>(count_chars(text.view())) <= length + leeway) return Value::text(text);
-  Text kept = text.sub(0, offset_of_char(text.view(), static_cast<std::size_t>(length - end_length)));
+  Text kept =
+      text.sub(0, offset_of_char(text.view(), static_cast<std::size_t>(length - end_length)));
   if (!reader.flag(1, false)) {
     const std::size_t space = kept.view().rfind(' ');
     if (space != std::string_view::npos) kept = kept.sub(0, space);
@@ -72,7 +77,8 @@ Value wordcount(Interpreter& in, const Value& input, CallArgs& args) {
   return Value::integer(count);
 }
 
-// The pieces lines may be broken between: words, runs of white space, and words cut behind their hyphens.
+// The pieces lines may be broken between: words, runs of white space, and words cut behind their
+// hyphens.
 class Wrapper {
  public:
   Wrapper(std::size_t width, bool break_long, bool break_hyphens)
@@ -135,7 +141,9 @@ class Wrapper {
     if (!chunks.empty() && size(chunks.back()) > width_) break_word(taken, length, chunks);
     if (!taken.empty() && blank(taken.back())) taken.pop_back();
     if (taken.empty()) return {};
-    const auto offset = [&line](const char* p) { return static_cast<std::size_t>(p - line.view().data()); };
+    const auto offset = [&line](const char* p) {
+      return static_cast<std::size_t>(p - line.view().data());
+    };
     const std::string_view last = taken.back().view();
     return line.sub(offset(taken.front().view().data()), offset(last.data()) + last.size());
   }
@@ -147,8 +155,9 @@ class Wrapper {
       std::size_t cut = offset_of_char(word.view(), room);
       if (break_hyphens_ && size(word) > room) {
         const std::size_t hyphen = word.view().substr(0, cut).rfind('-');
-        const bool letters = hyphen != std::string_view::npos && hyphen > 0 &&
-                             word.view().substr(0, hyphen).find_first_not_of('-') != std::string_view::npos;
+        const bool letters =
+            hyphen != std::string_view::npos && hyphen > 0 &&
+            word.view().substr(0, hyphen).find_first_not_of('-') != std::string_view::npos;
         if (letters) cut = hyphen + 1;
       }
       if (cut > 0) taken.push_back(word.sub(0, cut));
@@ -166,11 +175,13 @@ class Wrapper {
 };
 
 Value wordwrap(Interpreter& in, const Value& input, CallArgs& args) {
-  const ArgReader reader(args, "wordwrap", {"width", "break_long_words", "wrapstring", "break_on_hyphens"});
+  const ArgReader reader(
+      args, "wordwrap", {"width", "break_long_words", "wrapstring", "break_on_hyphens"});
   const Text text = require_text(input, "wordwrap");
   const Int width = reader.integer(0, 79);
   if (width <= 0) fail("wordwrap: the width must be above 0");
-  const Wrapper wrapper(static_cast<std::size_t>(width), reader.flag(1, true), reader.flag(3, true));
+  const Wrapper wrapper(
+      static_cast<std::size_t>(width), reader.flag(1, true), reader.flag(3, true));
   const Text newline = reader.text(2) != nullptr ? *reader.text(2) : Text::literal("\n");
   std::vector<Text> lines;
   for (const Text& line : split_lines(text, false)) {

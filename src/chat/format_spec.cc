@@ -76,7 +76,12 @@ void add_fill(TextBuilder& out, const Spec& spec, std::size_t count, bool truste
   for (std::size_t i = 0; i < count; ++i) out.add(spec.fill, trusted);
 }
 
-Text aligned(Interpreter& in, const Spec& spec, const Text& head, const Text& body, char align, bool trusted) {
+Text aligned(Interpreter& in,
+             const Spec& spec,
+             const Text& head,
+             const Text& body,
+             char align,
+             bool trusted) {
   const std::size_t size = count_chars(head.view()) + count_chars(body.view());
   const auto width = static_cast<std::size_t>(spec.width);
   const std::size_t room = size < width ? width - size : 0;
@@ -103,12 +108,14 @@ std::string grouped(const std::string& number, char separator, std::size_t every
 
 std::string float_digits(double value, const Spec& spec) {
   if (spec.type == '\0' && spec.precision < 0) return float_repr(value);
-  if (spec.type == '%') return format_double(value * 100, 'f', spec.precision < 0 ? 6 : spec.precision, false) + "%";
+  if (spec.type == '%')
+    return format_double(value * 100, 'f', spec.precision < 0 ? 6 : spec.precision, false) + "%";
   char type = spec.type == '\0' || spec.type == 'n' ? 'g' : spec.type;
   if (std::string_view("eEfFgG").find(type) == std::string_view::npos) {
     fail("Unknown format code '{}' for object of type 'float'", type);
   }
-  std::string digits = format_double(value, type, spec.precision < 0 ? 6 : spec.precision, spec.alternate);
+  std::string digits =
+      format_double(value, type, spec.precision < 0 ? 6 : spec.precision, spec.alternate);
   if (spec.type == '\0' && digits.find_first_of(".enif") == std::string::npos) digits += ".0";
   return digits;
 }
@@ -132,7 +139,8 @@ Text format_number(Interpreter& in, const Value& value, const Spec& spec, bool t
   std::string digits;
   bool negative = false;
   const auto whole = value.as_int();
-  const bool as_float = !whole || std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
+  const bool as_float =
+      !whole || std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
   if (as_float && (spec.type != '\0' || !whole)) {
     digits = float_digits(to_double(value), spec);
     negative = digits.starts_with('-');
@@ -160,8 +168,10 @@ Text format_with_spec(Interpreter& in, const Value& value, const Text& spec_text
   const bool trusted = spec_text.trusted_at(0);
   const Spec spec = parse(spec_text.view());
   if (const Text* text = value.as_text()) {
-    if (spec.type != '\0' && spec.type != 's') fail("Unknown format code '{}' for object of type 'str'", spec.type);
-    if (spec.align == '=' && spec.fill != "0") fail("'=' alignment not allowed in string format specifier");
+    if (spec.type != '\0' && spec.type != 's')
+      fail("Unknown format code '{}' for object of type 'str'", spec.type);
+    if (spec.align == '=' && spec.fill != "0")
+      fail("'=' alignment not allowed in string format specifier");
     Spec plain = spec;
     if (plain.align == '=') plain.align = '<';
     Text shown = *text;

@@ -51,7 +51,10 @@ void append_text_repr(TextBuilder& out, const Text& text) {
   if (text.markup()) out.add(")", false);
 }
 
-void append_items(TextBuilder& out, const Sequence& sequence, std::string_view open, std::string_view close,
+void append_items(TextBuilder& out,
+                  const Sequence& sequence,
+                  std::string_view open,
+                  std::string_view close,
                   int depth) {
   out.add(open, false);
   bool first = true;
@@ -132,8 +135,12 @@ std::string format_double(double value, char type, int precision, bool alternate
   const bool upper = type == 'E' || type == 'F' || type == 'G';
   if (std::isnan(value)) return upper ? "NAN" : "nan";
   if (std::isinf(value)) return std::string(value < 0 ? "-" : "") + (upper ? "INF" : "inf");
-  const std::array<char, 6> spec = {'%', alternate ? '#' : '.', alternate ? '.' : '*', alternate ? '*' : type,
-                                    alternate ? type : '\0', '\0'};
+  const std::array<char, 6> spec = {'%',
+                                    alternate ? '#' : '.',
+                                    alternate ? '.' : '*',
+                                    alternate ? '*' : type,
+                                    alternate ? type : '\0',
+                                    '\0'};
   const int size = std::snprintf(nullptr, 0, spec.data(), precision, value);
   std::string out(static_cast<std::size_t>(std::max(size, 0)) + 1, '\0');
   std::snprintf(out.data(), out.size(), spec.data(), precision, value);

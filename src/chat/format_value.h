@@ -1,6 +1,7 @@
-// str() and repr() of values as Python prints them. The characters of strings keep their provenance; numbers,
-// true, false and none count as the template's (a template that builds a token from a counter means it);
-// brackets, quotes and escapes around and in untrusted text are untrusted.
+// str() and repr() of values as Python prints them. The characters of strings keep their
+// provenance; numbers, true, false and none count as the template's (a template that builds a token
+// from a counter means it); brackets, quotes and escapes around and in untrusted text are
+// untrusted.
 #pragma once
 
 #include "chat/text.h"

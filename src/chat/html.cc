@@ -11,7 +11,12 @@ namespace headrace::jinja {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kEntities = {{
-    {"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"}, {"&#39;", "'"}, {"&#34;", "\""}, {"&quot;", "\""},
+    {"&amp;", "&"},
+    {"&lt;", "<"},
+    {"&gt;", ">"},
+    {"&#39;", "'"},
+    {"&#34;", "\""},
+    {"&quot;", "\""},
 }};
 
 std::string_view entity_of(char c) {
@@ -36,13 +41,17 @@ void append_part(TextBuilder& out, const Text& text, std::size_t begin, std::siz
 }
 
 // The text without what lies between each `open` and the next `close`; an open end stays.
-Text without_spans(Budget& budget, const Text& text, std::string_view open, std::string_view close) {
+Text without_spans(Budget& budget,
+                   const Text& text,
+                   std::string_view open,
+                   std::string_view close) {
   TextBuilder out(budget);
   const std::string_view view = text.view();
   std::size_t at = 0;
   while (true) {
     const std::size_t begin = view.find(open, at);
-    const std::size_t end = begin == std::string_view::npos ? begin : view.find(close, begin + open.size());
+    const std::size_t end =
+        begin == std::string_view::npos ? begin : view.find(close, begin + open.size());
     if (end == std::string_view::npos) break;
     append_part(out, text, at, begin);
     at = end + close.size();

@@ -1,4 +1,5 @@
-// HTML escaping, for the filters that ask for it. What is put in for a character has its provenance.
+// HTML escaping, for the filters that ask for it. What is put in for a character has its
+// provenance.
 #pragma once
 
 #include "chat/text.h"

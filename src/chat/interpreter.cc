@@ -19,7 +19,10 @@ ArgReader::ArgReader(CallArgs& args,
                      std::size_t required)
     : function_(function), values_(names.size()) {
   if (args.positional.size() > names.size()) {
-    fail("{}() takes at most {} arguments ({} given)", function, names.size(), args.positional.size());
+    fail("{}() takes at most {} arguments ({} given)",
+         function,
+         names.size(),
+         args.positional.size());
   }
   for (std::size_t i = 0; i < args.positional.size(); ++i) values_[i] = {true, args.positional[i]};
   for (const auto& [name, value] : args.named) {
@@ -38,7 +41,10 @@ Int ArgReader::integer(std::size_t i, Int otherwise) const {
   if (!values_[i].is_given) return otherwise;
   require_defined(values_[i].value);
   const auto value = values_[i].value.as_int();
-  if (!value) fail("{}(): '{}' object cannot be interpreted as an integer", function_, type_name(values_[i].value));
+  if (!value)
+    fail("{}(): '{}' object cannot be interpreted as an integer",
+         function_,
+         type_name(values_[i].value));
   return *value;
 }
 
@@ -50,7 +56,8 @@ const Text* ArgReader::text(std::size_t i) const {
   if (!values_[i].is_given || values_[i].value.is_none()) return nullptr;
   require_defined(values_[i].value);
   const Text* text = values_[i].value.as_text();
-  if (text == nullptr) fail("{}(): a string is required, not {}", function_, type_name(values_[i].value));
+  if (text == nullptr)
+    fail("{}(): a string is required, not {}", function_, type_name(values_[i].value));
   return text;
 }
 
@@ -75,10 +82,12 @@ Interpreter::Interpreter(std::shared_ptr<const Program> program, Settings settin
   if (loop != program_->name_ids.end()) loop_name_ = loop->second;
 }
 
-// Macros hold the scopes they were made in, which may hold the macros; namespaces may hold each other.
+// Macros hold the scopes they were made in, which may hold the macros; namespaces may hold each
+// other.
 Interpreter::~Interpreter() {
   for (const ScopePtr& captured : captured_) {
-    for (Scope* scope = captured.get(); scope != nullptr; scope = scope->parent.get()) scope->vars.clear();
+    for (Scope* scope = captured.get(); scope != nullptr; scope = scope->parent.get())
+      scope->vars.clear();
   }
   for (const ObjectPtr& object : kept_) {
     if (auto* ns = dynamic_cast<NamespaceObject*>(object.get())) ns->clear();
@@ -146,9 +155,13 @@ Value Interpreter::eval_node(const DictExpr& node) {
   return Value(Value::Data(std::move(dict)));
 }
 
-Value Interpreter::eval_node(const SignExpr& node) { return signed_value(node.negative, eval(*node.operand)); }
+Value Interpreter::eval_node(const SignExpr& node) {
+  return signed_value(node.negative, eval(*node.operand));
+}
 
-Value Interpreter::eval_node(const NotExpr& node) { return Value::boolean(!truthy(eval(*node.operand))); }
+Value Interpreter::eval_node(const NotExpr& node) {
+  return Value::boolean(!truthy(eval(*node.operand)));
+}
 
 Value Interpreter::eval_node(const BinaryExpr& node) {
   const Value left = eval(*node.left);
@@ -175,17 +188,21 @@ Value Interpreter::eval_node(const ConcatExpr& node) {
   Value first = eval(*node.parts.front());
   Text out = str(first).with_markup(false);
   first = Value();
-  for (std::size_t i = 1; i < node.parts.size(); ++i) out = out.append(str(eval(*node.parts[i])), budget());
+  for (std::size_t i = 1; i < node.parts.size(); ++i)
+    out = out.append(str(eval(*node.parts[i])), budget());
   return Value::text(out.with_markup(false));
 }
 
 Value Interpreter::eval_node(const CondExpr& node) {
   if (truthy(eval(*node.test))) return eval(*node.then);
   if (node.otherwise != nullptr) return eval(*node.otherwise);
-  return Value::undefined("the inline if-expression evaluated to false and no else section was defined.");
+  return Value::undefined(
+      "the inline if-expression evaluated to false and no else section was defined.");
 }
 
-Value Interpreter::eval_node(const AttributeExpr& node) { return attribute(eval(*node.object), node.name); }
+Value Interpreter::eval_node(const AttributeExpr& node) {
+  return attribute(eval(*node.object), node.name);
+}
 
 Value Interpreter::eval_node(const ItemExpr& node) {
   const Value object = eval(*node.object);
@@ -193,7 +210,9 @@ Value Interpreter::eval_node(const ItemExpr& node) {
   return item(object, eval(*node.key));
 }
 
-Value Interpreter::eval_node(const SliceExpr& /*node*/) { fail("a slice among several subscripts"); }
+Value Interpreter::eval_node(const SliceExpr& /*node*/) {
+  fail("a slice among several subscripts");
+}
 
 CallArgs Interpreter::arguments(const Arguments& args) {
   CallArgs out;
@@ -210,8 +229,8 @@ CallArgs Interpreter::arguments(const Arguments& args) {
     for (const auto& [key, value] : dict->entries()) {
       if (key.as_text() == nullptr) fail("keywords must be strings");
       const std::string name = key.as_text()->str();
-      const bool repeated =
-          std::any_of(out.named.begin(), out.named.end(), [&name](const auto& e) { return e.first == name; });
+      const bool repeated = std::any_of(
+          out.named.begin(), out.named.end(), [&name](const auto& e) { return e.first == name; });
       if (repeated) fail("got multiple values for keyword argument '{}'", name);
       out.named.emplace_back(name, value);
     }
@@ -233,7 +252,8 @@ Value Interpreter::call_with(const CallExpr& node, const Value* caller) {
 Value Interpreter::call(const Value& callee, CallArgs& args) {
   require_defined(callee);
   Object* object = callee.as_object();
-  if (object == nullptr || !object->callable()) fail("'{}' object is not callable", type_name(callee));
+  if (object == nullptr || !object->callable())
+    fail("'{}' object is not callable", type_name(callee));
   return object->call(*this, args);
 }
 

@@ -1,6 +1,6 @@
-// Walks a Program and makes its text. One Interpreter renders once, on one thread; the Program may be shared.
-// Failures are TemplateFailure; line() then tells where. Scopes chain as Jinja's do: loop iterations, macros,
-// blocks, with and call bodies open one, if does not.
+// Walks a Program and makes its text. One Interpreter renders once, on one thread; the Program may
+// be shared. Failures are TemplateFailure; line() then tells where. Scopes chain as Jinja's do:
+// loop iterations, macros, blocks, with and call bodies open one, if does not.
 #pragma once
 
 #include <ctime>
@@ -31,8 +31,12 @@ class ArgReader {
             std::size_t required = 0);
 
   // Null where the argument was not given.
-  const Value* get(std::size_t i) const { return values_[i].is_given ? &values_[i].value : nullptr; }
-  Value value(std::size_t i, Value otherwise) const { return values_[i].is_given ? values_[i].value : otherwise; }
+  const Value* get(std::size_t i) const {
+    return values_[i].is_given ? &values_[i].value : nullptr;
+  }
+  Value value(std::size_t i, Value otherwise) const {
+    return values_[i].is_given ? values_[i].value : otherwise;
+  }
   Int integer(std::size_t i, Int otherwise) const;
   bool flag(std::size_t i, bool otherwise) const;
   // Null where it was not given or none; anything but a string fails.

@@ -106,7 +106,9 @@ Interpreter::Flow Interpreter::exec_node(const WithStmt& node) {
   return flow;
 }
 
-Interpreter::Flow Interpreter::exec_node(const ScopeStmt& node) { return in_scope(node.body, scope_); }
+Interpreter::Flow Interpreter::exec_node(const ScopeStmt& node) {
+  return in_scope(node.body, scope_);
+}
 
 Interpreter::Flow Interpreter::exec_node(const BlockStmt& node) {
   return in_scope(node.body, node.scoped ? scope_ : root_);
@@ -143,7 +145,8 @@ void Interpreter::assign(const Target& target, const Value& value) {
   if (items.size() < target.items.size()) {
     fail("not enough values to unpack (expected {}, got {})", target.items.size(), items.size());
   }
-  if (items.size() > target.items.size()) fail("too many values to unpack (expected {})", target.items.size());
+  if (items.size() > target.items.size())
+    fail("too many values to unpack (expected {})", target.items.size());
   for (std::size_t i = 0; i < items.size(); ++i) assign(target.items[i], items[i]);
 }
 
@@ -155,7 +158,10 @@ Interpreter::Flow Interpreter::exec_node(const ForStmt& node) {
   return Flow::kNext;
 }
 
-Text Interpreter::run_loop(const ForStmt& node, const Value& iterable, const ScopePtr& outer, int depth0) {
+Text Interpreter::run_loop(const ForStmt& node,
+                           const Value& iterable,
+                           const ScopePtr& outer,
+                           int depth0) {
   const Depth depth(*this);
   Capture capture(*this, outer);
   loop(node, iterable, outer, depth0);
@@ -173,7 +179,10 @@ bool Interpreter::loop_test(const ForStmt& node, const Value& item, const ScopeP
 }
 
 // One scope an iteration, reused while nothing holds on to it.
-Interpreter::Flow Interpreter::loop(const ForStmt& node, const Value& iterable, const ScopePtr& outer, int depth0) {
+Interpreter::Flow Interpreter::loop(const ForStmt& node,
+                                    const Value& iterable,
+                                    const ScopePtr& outer,
+                                    int depth0) {
   const auto state = std::make_shared<LoopState>(node, iterate(iterable), outer, depth0);
   const ScopePtr before = scope_;
   ScopePtr scope;
@@ -219,8 +228,9 @@ namespace {
 
 // Takes a named argument out of the call; false if it is not there.
 bool take_named(CallArgs& args, std::string_view name, Value& out) {
-  const auto it =
-      std::find_if(args.named.begin(), args.named.end(), [name](const auto& entry) { return entry.first == name; });
+  const auto it = std::find_if(args.named.begin(), args.named.end(), [name](const auto& entry) {
+    return entry.first == name;
+  });
   if (it == args.named.end()) return false;
   out = std::move(it->second);
   args.named.erase(it);
@@ -240,15 +250,17 @@ Text Interpreter::call_macro(MacroObject& macro, CallArgs& args) {
   const std::size_t first_default = spec.parameters.size() - spec.defaults.size();
   for (const std::size_t i : missing) {
     scope->set(spec.parameters[i],
-               i >= first_default
-                   ? eval(*spec.defaults[i - first_default])
-                   : Value::undefined(fmt::format("parameter '{}' was not provided", spec.parameter_names[i])));
+               i >= first_default ? eval(*spec.defaults[i - first_default])
+                                  : Value::undefined(fmt::format("parameter '{}' was not provided",
+                                                                 spec.parameter_names[i])));
   }
   exec(spec.body);
   return capture.take();
 }
 
-std::vector<std::size_t> Interpreter::bind_parameters(const MacroSpec& spec, CallArgs& args, Scope& scope) {
+std::vector<std::size_t> Interpreter::bind_parameters(const MacroSpec& spec,
+                                                      CallArgs& args,
+                                                      Scope& scope) {
   std::vector<std::size_t> missing;
   Value named;
   for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
@@ -265,7 +277,9 @@ std::vector<std::size_t> Interpreter::bind_parameters(const MacroSpec& spec, Cal
 
 // caller, kwargs and varargs, where the body asks for them; else what is left over is an error.
 void Interpreter::bind_extras(const MacroSpec& spec, CallArgs& args, Scope& scope) {
-  const auto set = [&](const char* name, Value value) { scope.set(program_->name_ids.at(name), std::move(value)); };
+  const auto set = [&](const char* name, Value value) {
+    scope.set(program_->name_ids.at(name), std::move(value));
+  };
   if (spec.uses_caller) {
     Value caller = Value::undefined("No caller defined");
     take_named(args, "caller", caller);

@@ -46,7 +46,8 @@ Value convert(const boost::json::value& json, int depth) {
 std::string unicode_escape(char32_t code) {
   const auto c = static_cast<std::uint32_t>(code);
   if (c < 0x10000) return fmt::format("\\u{:04x}", c);
-  return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((c - 0x10000) >> 10), 0xDC00 + ((c - 0x10000) & 0x3FF));
+  return fmt::format(
+      "\\u{:04x}\\u{:04x}", 0xD800 + ((c - 0x10000) >> 10), 0xDC00 + ((c - 0x10000) & 0x3FF));
 }
 
 // Empty: the character stands for itself.
@@ -92,7 +93,8 @@ class Writer {
   void write(const Value& value, int level) {
     if (level > kMaxDepth * 2) fail_budget("a value nests too deeply for JSON");
     if (const Text* text = value.as_text()) return string(*text);
-    if (value.is_none() || value.as_int() || value.get<double>() != nullptr) return out_.add(scalar(value), true);
+    if (value.is_none() || value.as_int() || value.get<double>() != nullptr)
+      return out_.add(scalar(value), true);
     if (const Dict* dict = value.as_dict()) return object(*dict, level);
     const Sequence* sequence = value.as_sequence();
     if (sequence == nullptr || !(sequence->is_tuple() || sequence->kind == SequenceKind::kList)) {
@@ -158,8 +160,9 @@ class Writer {
     std::vector<const std::pair<Value, Value>*> entries;
     for (const auto& entry : dict.entries()) entries.push_back(&entry);
     if (style_.sort_keys) {
-      std::stable_sort(entries.begin(), entries.end(),
-                       [](const auto* a, const auto* b) { return less_than(a->first, b->first); });
+      std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
+        return less_than(a->first, b->first);
+      });
     }
     out_.add("{", false);
     bool first = true;
@@ -182,6 +185,8 @@ class Writer {
 
 Value from_json(const boost::json::value& json) { return convert(json, 0); }
 
-Text to_json(Budget& budget, const Value& value, const JsonStyle& style) { return Writer(budget, style).run(value); }
+Text to_json(Budget& budget, const Value& value, const JsonStyle& style) {
+  return Writer(budget, style).run(value);
+}
 
 }  // namespace headrace::jinja

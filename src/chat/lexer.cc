@@ -10,9 +10,9 @@
 namespace headrace::jinja {
 namespace {
 
-constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
-                                                         "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
-                                                         ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
+constexpr std::array<std::string_view, 26> kOperators = {
+    "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
+    "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
 
 std::string normalize_newlines(std::string_view source) {
   std::string out;
@@ -31,7 +31,8 @@ std::string normalize_newlines(std::string_view source) {
 
 class Lexer {
  public:
-  explicit Lexer(std::string source) : source_storage_(std::move(source)), source_(source_storage_) {}
+  explicit Lexer(std::string source)
+      : source_storage_(std::move(source)), source_(source_storage_) {}
 
   std::vector<Token> run() {
     while (pos_ < source_.size()) next_part();
@@ -45,7 +46,9 @@ class Lexer {
   }
 
   bool at(std::string_view what) const { return source_.substr(pos_).starts_with(what); }
-  bool at(std::size_t pos, std::string_view what) const { return source_.substr(pos).starts_with(what); }
+  bool at(std::size_t pos, std::string_view what) const {
+    return source_.substr(pos).starts_with(what);
+  }
 
   void push(TokenType type, std::string_view text) {
     Token token;
@@ -89,7 +92,8 @@ class Lexer {
   }
 
   char sign_at(std::size_t pos) const {
-    return pos < source_.size() && (source_[pos] == '-' || source_[pos] == '+') ? source_[pos] : '\0';
+    return pos < source_.size() && (source_[pos] == '-' || source_[pos] == '+') ? source_[pos]
+                                                                                : '\0';
   }
 
   // The data before a tag, without the white space its control takes away.
@@ -101,7 +105,8 @@ class Lexer {
       const std::size_t newline = text.rfind('\n');
       const std::size_t line_begin = newline == std::string_view::npos ? 0 : newline + 1;
       const bool own_line = line_begin > 0 || line_starting_;
-      if (own_line && skip_space(text, line_begin) == text.size()) text = text.substr(0, line_begin);
+      if (own_line && skip_space(text, line_begin) == text.size())
+        text = text.substr(0, line_begin);
     }
     if (!text.empty()) push(TokenType::kData, text);
   }
@@ -180,7 +185,8 @@ class Lexer {
     const NumberToken found = scan_number(source_.substr(pos_), !after_dot);
     if (found.length == 0) return false;
     if (found.too_big) syntax_error("an integer is too big");
-    push(found.is_float ? TokenType::kFloat : TokenType::kInteger, source_.substr(pos_, found.length));
+    push(found.is_float ? TokenType::kFloat : TokenType::kInteger,
+         source_.substr(pos_, found.length));
     tokens_.back().integer = found.integer;
     tokens_.back().real = found.real;
     move_to(pos_ + found.length);
@@ -205,7 +211,8 @@ class Lexer {
     if (quote != '\'' && quote != '"') return false;
     std::size_t end = pos_ + 1;
     while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2 : 1;
-    if (end >= source_.size()) syntax_error(fmt::format("unexpected char {}, a string without end", quote));
+    if (end >= source_.size())
+      syntax_error(fmt::format("unexpected char {}, a string without end", quote));
     const auto value = unescape_string(source_.substr(pos_ + 1, end - pos_ - 1));
     if (!value) syntax_error("a string has an invalid escape");
     push(TokenType::kString, *value);
@@ -214,8 +221,8 @@ class Lexer {
   }
 
   void operator_token(std::string& balance) {
-    const auto* const op =
-        std::find_if(kOperators.begin(), kOperators.end(), [this](std::string_view o) { return at(o); });
+    const auto* const op = std::find_if(
+        kOperators.begin(), kOperators.end(), [this](std::string_view o) { return at(o); });
     if (op == kOperators.end()) {
       const Char c = char_at(source_, pos_);
       syntax_error(fmt::format("unexpected char '{}'", source_.substr(pos_, c.end - c.begin)));
@@ -225,7 +232,8 @@ class Lexer {
       balance += c == '{' ? '}' : c == '(' ? ')' : ']';
     } else if (c == '}' || c == ')' || c == ']') {
       if (balance.empty()) syntax_error(fmt::format("unexpected '{}'", c));
-      if (balance.back() != c) syntax_error(fmt::format("unexpected '{}', expected '{}'", c, balance.back()));
+      if (balance.back() != c)
+        syntax_error(fmt::format("unexpected '{}', expected '{}'", c, balance.back()));
       balance.pop_back();
     }
     push(TokenType::kOperator, *op);
@@ -269,6 +277,8 @@ std::string Token::describe() const {
   return text;
 }
 
-std::vector<Token> tokenize(std::string_view source) { return Lexer(normalize_newlines(source)).run(); }
+std::vector<Token> tokenize(std::string_view source) {
+  return Lexer(normalize_newlines(source)).run();
+}
 
 }  // namespace headrace::jinja

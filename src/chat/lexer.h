@@ -1,6 +1,6 @@
-// Cuts a template's source into tokens as Jinja does with trim_blocks, lstrip_blocks and without a trailing
-// newline: tag whitespace control, raw blocks, comments, balanced braces. Pure; a bad source throws
-// TemplateFailure with its line.
+// Cuts a template's source into tokens as Jinja does with trim_blocks, lstrip_blocks and without a
+// trailing newline: tag whitespace control, raw blocks, comments, balanced braces. Pure; a bad
+// source throws TemplateFailure with its line.
 #pragma once
 
 #include <string>

@@ -26,7 +26,8 @@ std::size_t skip_digits(std::string_view text, std::size_t at, int base) {
   while (end < text.size()) {
     if (digit_value(text[end]) < base) {
       ++end;
-    } else if (text[end] == '_' && end > at && end + 1 < text.size() && digit_value(text[end + 1]) < base) {
+    } else if (text[end] == '_' && end > at && end + 1 < text.size() &&
+               digit_value(text[end + 1]) < base) {
       ++end;
     } else {
       break;
@@ -47,7 +48,8 @@ bool accumulate(std::string_view digits, int base, Int& value) {
   value = 0;
   for (const char c : digits) {
     if (c == '_') continue;
-    if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, digit_value(c), &value)) {
+    if (__builtin_mul_overflow(value, base, &value) ||
+        __builtin_add_overflow(value, digit_value(c), &value)) {
       return false;
     }
   }
@@ -116,7 +118,10 @@ std::string ascii_digits(std::string_view text) {
   return out;
 }
 
-bool append_hex_escape(std::string& out, std::string_view body, std::size_t& at, std::size_t digits) {
+bool append_hex_escape(std::string& out,
+                       std::string_view body,
+                       std::size_t& at,
+                       std::size_t digits) {
   if (at + digits > body.size()) return false;
   char32_t code = 0;
   for (std::size_t i = 0; i < digits; ++i) {
@@ -221,7 +226,8 @@ std::optional<double> parse_float(std::string_view raw) {
     if (rest.find_first_not_of("0123456789._eE+-") != std::string_view::npos) return std::nullopt;
     for (std::size_t i = 0; i < rest.size(); ++i) {
       if (rest[i] != '_') continue;
-      if (i == 0 || i + 1 == rest.size() || !is_digit(rest[i - 1]) || !is_digit(rest[i + 1])) return std::nullopt;
+      if (i == 0 || i + 1 == rest.size() || !is_digit(rest[i - 1]) || !is_digit(rest[i + 1]))
+        return std::nullopt;
     }
   }
   const std::string plain = without_underscores(text);
@@ -261,9 +267,10 @@ std::string float_repr(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   std::array<char, 64> buffer{};
-  const auto result =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::scientific);
-  const std::string_view scientific(buffer.data(), static_cast<std::size_t>(result.ptr - buffer.data()));
+  const auto result = std::to_chars(
+      buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::scientific);
+  const std::string_view scientific(buffer.data(),
+                                    static_cast<std::size_t>(result.ptr - buffer.data()));
   const std::size_t e = scientific.find('e');
   const int exponent = std::atoi(std::string(scientific.substr(e + 1)).c_str());
   if (exponent < -4 || exponent >= 16) return std::string(scientific);
@@ -272,7 +279,8 @@ std::string float_repr(double value) {
   for (const char c : scientific.substr(0, e)) {
     if (is_digit(c)) digits += c;
   }
-  if (exponent < 0) return out + "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
+  if (exponent < 0)
+    return out + "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
   const auto whole = static_cast<std::size_t>(exponent) + 1;
   if (digits.size() <= whole) return out + digits + std::string(whole - digits.size(), '0') + ".0";
   return out + digits.substr(0, whole) + "." + digits.substr(whole);

@@ -1,4 +1,5 @@
-// Reading and writing the literals of Python: numbers, string escapes, the shortest text of a float. Pure.
+// Reading and writing the literals of Python: numbers, string escapes, the shortest text of a
+// float. Pure.
 #pragma once
 
 #include <cstddef>

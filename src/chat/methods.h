@@ -1,4 +1,5 @@
-// The methods of Python's types that a template may call, and the functions that every template knows.
+// The methods of Python's types that a template may call, and the functions that every template
+// knows.
 #pragma once
 
 #include <span>

@@ -29,8 +29,10 @@ Value count_method(Interpreter& in, const Value& self, CallArgs& args) {
   const ArgReader reader(args, "count", {"value"}, 1);
   const std::vector<Value>& items = self.as_sequence()->items;
   in.budget().charge_steps(items.size());
-  return Value::integer(static_cast<Int>(std::count_if(
-      items.begin(), items.end(), [&reader](const Value& item) { return equals(item, *reader.get(0)); })));
+  return Value::integer(
+      static_cast<Int>(std::count_if(items.begin(), items.end(), [&reader](const Value& item) {
+        return equals(item, *reader.get(0));
+      })));
 }
 
 Value copy_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
@@ -56,7 +58,8 @@ Value items_method(Interpreter& in, const Value& self, CallArgs& args) {
   ArgReader(args, "items", {});
   in.budget().charge_steps(self.as_dict()->size());
   std::vector<Value> out;
-  for (const auto& [key, value] : self.as_dict()->entries()) out.push_back(make_tuple({key, value}));
+  for (const auto& [key, value] : self.as_dict()->entries())
+    out.push_back(make_tuple({key, value}));
   return make_sequence(SequenceKind::kItems, std::move(out));
 }
 
@@ -90,8 +93,11 @@ constexpr std::array kSequenceMethods = {
 };
 
 constexpr std::array kDictMethods = {
-    MethodEntry{"items", items_method}, MethodEntry{"keys", keys_method}, MethodEntry{"values", values_method},
-    MethodEntry{"get", get_method},     MethodEntry{"copy", copy_method},
+    MethodEntry{"items", items_method},
+    MethodEntry{"keys", keys_method},
+    MethodEntry{"values", values_method},
+    MethodEntry{"get", get_method},
+    MethodEntry{"copy", copy_method},
 };
 
 constexpr std::array kNumberMethods = {
@@ -100,8 +106,9 @@ constexpr std::array kNumberMethods = {
 };
 
 const MethodEntry* find_method(std::span<const MethodEntry> methods, std::string_view name) {
-  const auto it =
-      std::find_if(methods.begin(), methods.end(), [name](const MethodEntry& entry) { return entry.name == name; });
+  const auto it = std::find_if(methods.begin(), methods.end(), [name](const MethodEntry& entry) {
+    return entry.name == name;
+  });
   return it == methods.end() ? nullptr : &*it;
 }
 
@@ -112,7 +119,8 @@ const MethodEntry* method_of(const Value& object, std::string_view name) {
   }
   if (object.as_dict() != nullptr) return find_method(dict_methods(), name);
   if (object.as_int()) return name == "bit_length" ? find_method(number_methods(), name) : nullptr;
-  if (object.get<double>() != nullptr) return name == "is_integer" ? find_method(number_methods(), name) : nullptr;
+  if (object.get<double>() != nullptr)
+    return name == "is_integer" ? find_method(number_methods(), name) : nullptr;
   const Sequence* sequence = object.as_sequence();
   if (sequence == nullptr || !sequence->indexable()) return nullptr;
   if (name == "copy" && sequence->kind != SequenceKind::kList) return nullptr;
@@ -125,13 +133,16 @@ std::span<const MethodEntry> sequence_methods() { return kSequenceMethods; }
 std::span<const MethodEntry> dict_methods() { return kDictMethods; }
 std::span<const MethodEntry> number_methods() { return kNumberMethods; }
 
-std::optional<Value> type_attribute(Interpreter& /*in*/, const Value& object, std::string_view name) {
+std::optional<Value> type_attribute(Interpreter& /*in*/,
+                                    const Value& object,
+                                    std::string_view name) {
   const Sequence* sequence = object.as_sequence();
   if (sequence != nullptr && sequence->kind == SequenceKind::kGroup) {
     if (name == "grouper") return sequence->items[0];
     if (name == "list") return sequence->items[1];
   }
-  if (object.as_int() && (name == "real" || name == "numerator")) return Value::integer(*object.as_int());
+  if (object.as_int() && (name == "real" || name == "numerator"))
+    return Value::integer(*object.as_int());
   const MethodEntry* method = method_of(object, name);
   if (method == nullptr) return std::nullopt;
   return Value::object(std::make_shared<BoundMethod>(object, method->name, method->method));

@@ -49,15 +49,19 @@ Value splitlines_method(Interpreter& in, const Value& self, CallArgs& args) {
 
 Value replace_method(Interpreter& in, const Value& self, CallArgs& args) {
   const ArgReader reader(args, "replace", {"old", "new", "count"}, 2);
-  return Value::text(
-      replace(in.budget(), self_text(self), required_text(reader, 0), required_text(reader, 1), limit_of(reader, 2)));
+  return Value::text(replace(in.budget(),
+                             self_text(self),
+                             required_text(reader, 0),
+                             required_text(reader, 1),
+                             limit_of(reader, 2)));
 }
 
 Value join_method(Interpreter& in, const Value& self, CallArgs& args) {
   const ArgReader reader(args, "join", {"iterable"}, 1);
   std::vector<Text> parts;
   for (const Value& item : in.iterate(*reader.get(0))) {
-    if (item.as_text() == nullptr) fail("sequence item {}: expected str instance, {} found", parts.size(), type_name(item));
+    if (item.as_text() == nullptr)
+      fail("sequence item {}: expected str instance, {} found", parts.size(), type_name(item));
     parts.push_back(*item.as_text());
   }
   return Value::text(join(in.budget(), self_text(self), parts));
@@ -83,7 +87,8 @@ Window window(const ArgReader& reader, const Text& text) {
   const Int last = std::min(bound(2, length), length);
   if (first > last) return {0, 0, false};
   return {offset_of_char(view, static_cast<std::size_t>(first)),
-          offset_of_char(view, static_cast<std::size_t>(last)), true};
+          offset_of_char(view, static_cast<std::size_t>(last)),
+          true};
 }
 
 Int find_in(const Value& self, CallArgs& args, std::string_view name, bool from_right) {
@@ -137,10 +142,12 @@ Value count_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
 Value affix(const Value& self, CallArgs& args, std::string_view name, bool at_end) {
   const ArgReader reader(args, name, {"prefix", "start", "end"}, 1);
   const Window w = window(reader, self_text(self));
-  const std::string_view part = w.valid ? self_text(self).view().substr(w.begin, w.end - w.begin) : "";
+  const std::string_view part =
+      w.valid ? self_text(self).view().substr(w.begin, w.end - w.begin) : "";
   const auto matches = [&](const Value& value) {
     require_defined(value);
-    if (value.as_text() == nullptr) fail("{} takes a string or a tuple of strings, not {}", name, type_name(value));
+    if (value.as_text() == nullptr)
+      fail("{} takes a string or a tuple of strings, not {}", name, type_name(value));
     const std::string_view wanted = value.as_text()->view();
     return w.valid && (at_end ? part.ends_with(wanted) : part.starts_with(wanted));
   };
@@ -165,8 +172,11 @@ Value partition(const Value& self, CallArgs& args, std::string_view name, bool f
   const Text& text = self_text(self);
   const Text separator = required_text(reader, 0);
   if (separator.empty()) fail("empty separator");
-  const std::size_t at = from_right ? text.view().rfind(separator.view()) : text.view().find(separator.view());
-  const auto part = [&](std::size_t begin, std::size_t end) { return Value::text(text.sub(begin, end)); };
+  const std::size_t at =
+      from_right ? text.view().rfind(separator.view()) : text.view().find(separator.view());
+  const auto part = [&](std::size_t begin, std::size_t end) {
+    return Value::text(text.sub(begin, end));
+  };
   const Value nothing = Value::text(Text());
   if (at == std::string_view::npos) {
     const Value all = Value::text(text);
@@ -188,14 +198,16 @@ Value removeprefix_method(Interpreter& /*in*/, const Value& self, CallArgs& args
   const ArgReader reader(args, "removeprefix", {"prefix"}, 1);
   const Text& text = self_text(self);
   const Text prefix = required_text(reader, 0);
-  return Value::text(text.view().starts_with(prefix.view()) ? text.sub(prefix.size(), text.size()) : text);
+  return Value::text(text.view().starts_with(prefix.view()) ? text.sub(prefix.size(), text.size())
+                                                            : text);
 }
 
 Value removesuffix_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
   const ArgReader reader(args, "removesuffix", {"suffix"}, 1);
   const Text& text = self_text(self);
   const Text suffix = required_text(reader, 0);
-  return Value::text(text.view().ends_with(suffix.view()) ? text.sub(0, text.size() - suffix.size()) : text);
+  return Value::text(text.view().ends_with(suffix.view()) ? text.sub(0, text.size() - suffix.size())
+                                                          : text);
 }
 
 Value format_method(Interpreter& in, const Value& self, CallArgs& args) {

@@ -26,7 +26,8 @@ Value changed(Interpreter& in, const Value& self, CallArgs& args) {
   return Value::text(kFunction(in.budget(), self_text(self)));
 }
 
-// Full case folding is lower case but for the sharp s and the final sigma, which is all that templates meet.
+// Full case folding is lower case but for the sharp s and the final sigma, which is all that
+// templates meet.
 Text casefold(Budget& budget, const Text& text) {
   const Text lower = map_case(budget, text, CaseMap::kLower);
   const Text plain = replace(budget, lower, Text::literal("ß"), Text("ss", false), -1);
@@ -45,7 +46,8 @@ Value padded(Interpreter& in, const Value& self, CallArgs& args) {
   const Text fill = reader.text(1) != nullptr ? *reader.text(1) : Text::literal(" ");
   if (count_chars(fill.view()) != 1) fail("The fill character must be exactly one character long");
   const Int width = std::min<Int>(reader.integer(0, 0), Int{1} << 40);
-  return Value::text(pad(in.budget(), self_text(self), static_cast<std::int64_t>(width), fill, kTextAt));
+  return Value::text(
+      pad(in.budget(), self_text(self), static_cast<std::int64_t>(width), fill, kTextAt));
 }
 
 Value zfill(Interpreter& in, const Value& self, CallArgs& args) {
@@ -54,9 +56,14 @@ Value zfill(Interpreter& in, const Value& self, CallArgs& args) {
   const Int width = std::min<Int>(reader.integer(0, 0), Int{1} << 40);
   const bool sign = text.view().starts_with('+') || text.view().starts_with('-');
   const Text digits = sign ? text.sub(1, text.size()) : text;
-  const Text filled = pad(in.budget(), digits, static_cast<std::int64_t>(width) - (sign ? 1 : 0), Text("0", true),
+  const Text filled = pad(in.budget(),
+                          digits,
+                          static_cast<std::int64_t>(width) - (sign ? 1 : 0),
+                          Text("0", true),
                           Sides::kRight);
-  return Value::text(sign ? Text(text.view().substr(0, 1), text.trusted_at(0)).append(filled, in.budget()) : filled);
+  return Value::text(
+      sign ? Text(text.view().substr(0, 1), text.trusted_at(0)).append(filled, in.budget())
+           : filled);
 }
 
 Value expandtabs(Interpreter& in, const Value& self, CallArgs& args) {

@@ -9,7 +9,8 @@ namespace headrace::jinja {
 namespace {
 
 Value bound(Object& self, std::string_view name, NativeMethod method) {
-  return Value::object(std::make_shared<BoundMethod>(Value::object(self.shared_from_this()), name, method));
+  return Value::object(
+      std::make_shared<BoundMethod>(Value::object(self.shared_from_this()), name, method));
 }
 
 Value text_value(std::string_view text) { return Value::text(Text(text, true)); }
@@ -33,11 +34,14 @@ std::optional<Value> MacroObject::attribute(Interpreter& /*in*/, std::string_vie
   if (name == "catch_varargs") return Value::boolean(spec_->uses_varargs);
   if (name != "arguments") return std::nullopt;
   std::vector<Value> names;
-  for (const std::string& parameter : spec_->parameter_names) names.push_back(text_value(parameter));
+  for (const std::string& parameter : spec_->parameter_names)
+    names.push_back(text_value(parameter));
   return make_tuple(std::move(names));
 }
 
-Value MacroObject::call(Interpreter& in, CallArgs& args) { return Value::text(in.call_macro(*this, args)); }
+Value MacroObject::call(Interpreter& in, CallArgs& args) {
+  return Value::text(in.call_macro(*this, args));
+}
 
 CyclerObject::CyclerObject(std::vector<Value> items) : items_(std::move(items)) {
   for (const Value& item : items_) depth_ = std::max(depth_, 1 + depth_of(item));
@@ -103,7 +107,8 @@ std::size_t LoopState::count(Interpreter& in) {
 }
 
 Value LoopState::call(Interpreter& in, CallArgs& args) {
-  if (!node_->recursive) fail("The loop must have the 'recursive' marker to be called recursively.");
+  if (!node_->recursive)
+    fail("The loop must have the 'recursive' marker to be called recursively.");
   ArgReader reader(args, "loop", {"iterable"}, 1);
   return Value::text(in.run_loop(*node_, *reader.get(0), outer_, depth0_ + 1));
 }
@@ -135,8 +140,10 @@ std::optional<Value> LoopState::attribute(Interpreter& in, std::string_view name
   if (name == "revindex") return Value::integer(static_cast<Int>(count(in)) - index0_);
   if (name == "depth") return Value::integer(depth0_ + 1);
   if (name == "depth0") return Value::integer(depth0_);
-  if (name == "previtem") return index0_ == 0 ? Value::undefined("there is no previous item") : previous_;
-  if (name == "nextitem") return peek(in) ? items_[next_] : Value::undefined("there is no next item");
+  if (name == "previtem")
+    return index0_ == 0 ? Value::undefined("there is no previous item") : previous_;
+  if (name == "nextitem")
+    return peek(in) ? items_[next_] : Value::undefined("there is no next item");
   if (name == "cycle") {
     return bound(*this, "cycle", [](Interpreter&, const Value& self, CallArgs& args) {
       return dynamic_cast<LoopState&>(*self.as_object()).cycle(args.positional);

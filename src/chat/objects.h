@@ -1,5 +1,5 @@
-// The objects a template can hold: namespaces, macros, functions, bound methods, loops, cyclers and joiners.
-// Part of one rendering, one thread.
+// The objects a template can hold: namespaces, macros, functions, bound methods, loops, cyclers and
+// joiners. Part of one rendering, one thread.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,8 @@ using NativeFunction = Value (*)(Interpreter&, CallArgs&);
 
 class FunctionObject final : public Object {
  public:
-  FunctionObject(std::string_view name, NativeFunction function) : name_(name), function_(function) {}
+  FunctionObject(std::string_view name, NativeFunction function)
+      : name_(name), function_(function) {}
 
   std::string_view type_name() const override { return "function"; }
   std::string describe() const override { return fmt::format("<function {}>", name_); }
@@ -63,7 +64,8 @@ class BoundMethod final : public Object {
 
 class MacroObject final : public Object {
  public:
-  MacroObject(const MacroSpec& spec, ScopePtr closure) : spec_(&spec), closure_(std::move(closure)) {}
+  MacroObject(const MacroSpec& spec, ScopePtr closure)
+      : spec_(&spec), closure_(std::move(closure)) {}
 
   std::string_view type_name() const override { return "Macro"; }
   std::string describe() const override {
@@ -110,7 +112,8 @@ class JoinerObject final : public Object {
   bool used_ = false;
 };
 
-// A running loop. Items are drawn one by one, so a filter in the loop line sees what the body has changed.
+// A running loop. Items are drawn one by one, so a filter in the loop line sees what the body has
+// changed.
 class LoopState final : public Object {
  public:
   LoopState(const ForStmt& node, std::vector<Value> items, ScopePtr outer, int depth0);

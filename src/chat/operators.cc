@@ -111,9 +111,11 @@ DivMod float_divmod(double a, double b) {
 
 double float_power(double a, double b) {
   if (a == 0 && b < 0) fail("0.0 cannot be raised to a negative power");
-  if (a < 0 && std::floor(b) != b && std::isfinite(b)) fail("a negative number has no real power of {}", b);
+  if (a < 0 && std::floor(b) != b && std::isfinite(b))
+    fail("a negative number has no real power of {}", b);
   const double out = std::pow(a, b);
-  if (std::isinf(out) && std::isfinite(a) && std::isfinite(b)) fail("Numerical result out of range");
+  if (std::isinf(out) && std::isfinite(a) && std::isfinite(b))
+    fail("Numerical result out of range");
   return out;
 }
 
@@ -158,7 +160,8 @@ Value repeat(Interpreter& in, const Value& what, Int times) {
 
 bool repeatable(const Value& v) {
   const Sequence* s = v.as_sequence();
-  return v.as_text() != nullptr || (s != nullptr && (s->kind == SequenceKind::kList || s->is_tuple()));
+  return v.as_text() != nullptr ||
+         (s != nullptr && (s->kind == SequenceKind::kList || s->is_tuple()));
 }
 
 Value add_texts(Interpreter& in, const Text& a, const Text& b) {
@@ -168,8 +171,10 @@ Value add_texts(Interpreter& in, const Text& a, const Text& b) {
   return Value::text(left.append(right, in.budget()).with_markup(true));
 }
 
-Value add_sequences(Interpreter& in, const Sequence& a, const Sequence& b, const Value& left, const Value& right) {
-  const bool fits = (a.kind == SequenceKind::kList && b.kind == SequenceKind::kList) || (a.is_tuple() && b.is_tuple());
+Value add_sequences(
+    Interpreter& in, const Sequence& a, const Sequence& b, const Value& left, const Value& right) {
+  const bool fits = (a.kind == SequenceKind::kList && b.kind == SequenceKind::kList) ||
+                    (a.is_tuple() && b.is_tuple());
   if (!fits) unsupported(BinaryOp::kAdd, left, right);
   in.budget().charge_steps(a.items.size() + b.items.size());
   std::vector<Value> items = a.items;
@@ -197,7 +202,10 @@ bool ordered(CompareOp op, const Value& a, const Value& b) {
     }
     const double x = to_double(a);
     const double y = to_double(b);
-    return op == CompareOp::kLt ? x < y : op == CompareOp::kLe ? x <= y : op == CompareOp::kGt ? x > y : x >= y;
+    return op == CompareOp::kLt   ? x < y
+           : op == CompareOp::kLe ? x <= y
+           : op == CompareOp::kGt ? x > y
+                                  : x >= y;
   }
   if (op == CompareOp::kLt) return less_than(a, b);
   if (op == CompareOp::kGt) return less_than(b, a);
@@ -227,9 +235,11 @@ Value binary_operation(Interpreter& in, BinaryOp op, const Value& a, const Value
   require_defined(a);
   require_defined(b);
   if (const auto x = a.as_int(), y = b.as_int(); x && y) return int_operation(op, *x, *y);
-  if (is_number(a) && is_number(b)) return Value::real(float_operation(op, to_double(a), to_double(b)));
+  if (is_number(a) && is_number(b))
+    return Value::real(float_operation(op, to_double(a), to_double(b)));
   if (op == BinaryOp::kAdd) {
-    if (a.as_text() != nullptr && b.as_text() != nullptr) return add_texts(in, *a.as_text(), *b.as_text());
+    if (a.as_text() != nullptr && b.as_text() != nullptr)
+      return add_texts(in, *a.as_text(), *b.as_text());
     if (a.as_sequence() != nullptr && b.as_sequence() != nullptr) {
       return add_sequences(in, *a.as_sequence(), *b.as_sequence(), a, b);
     }
@@ -247,7 +257,8 @@ bool less_than(const Value& a, const Value& b) {
   require_defined(b);
   if (const auto x = a.as_int(), y = b.as_int(); x && y) return *x < *y;
   if (is_number(a) && is_number(b)) return to_double(a) < to_double(b);
-  if (a.as_text() != nullptr && b.as_text() != nullptr) return a.as_text()->view() < b.as_text()->view();
+  if (a.as_text() != nullptr && b.as_text() != nullptr)
+    return a.as_text()->view() < b.as_text()->view();
   const Sequence* x = a.as_sequence();
   const Sequence* y = b.as_sequence();
   if (x != nullptr && y != nullptr) {
@@ -276,7 +287,8 @@ bool compare_values(Interpreter& in, CompareOp op, const Value& a, const Value& 
 bool contains(Interpreter& in, const Value& container, const Value& item) {
   if (const Text* text = container.as_text()) {
     const Text* needle = item.as_text();
-    if (needle == nullptr) fail("'in <string>' requires string as left operand, not {}", type_name(item));
+    if (needle == nullptr)
+      fail("'in <string>' requires string as left operand, not {}", type_name(item));
     in.budget().charge_steps(text->size() / 64);
     return text->view().find(needle->view()) != std::string_view::npos;
   }
@@ -285,14 +297,17 @@ bool contains(Interpreter& in, const Value& container, const Value& item) {
   const Sequence* sequence = container.as_sequence();
   if (sequence == nullptr) fail("argument of type '{}' is not iterable", type_name(container));
   in.budget().charge_steps(sequence->items.size());
-  if (sequence->kind == SequenceKind::kGenerator && std::exchange(sequence->consumed, true)) return false;
-  return std::any_of(sequence->items.begin(), sequence->items.end(),
-                     [&item](const Value& other) { return equals(item, other); });
+  if (sequence->kind == SequenceKind::kGenerator && std::exchange(sequence->consumed, true))
+    return false;
+  return std::any_of(sequence->items.begin(), sequence->items.end(), [&item](const Value& other) {
+    return equals(item, other);
+  });
 }
 
 Value signed_value(bool negative, const Value& value) {
   require_defined(value);
-  if (const auto i = value.as_int()) return negative ? int_operation(BinaryOp::kSub, 0, *i) : Value::integer(*i);
+  if (const auto i = value.as_int())
+    return negative ? int_operation(BinaryOp::kSub, 0, *i) : Value::integer(*i);
   if (const auto* d = value.get<double>()) return Value::real(negative ? -*d : *d);
   fail("bad operand type for unary {}: '{}'", negative ? "-" : "+", type_name(value));
 }

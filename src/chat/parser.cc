@@ -6,7 +6,9 @@
 
 namespace headrace::jinja {
 
-std::shared_ptr<const Program> parse_template(std::string_view source) { return Parser(tokenize(source)).run(); }
+std::shared_ptr<const Program> parse_template(std::string_view source) {
+  return Parser(tokenize(source)).run();
+}
 
 std::shared_ptr<const Program> Parser::run() {
   program_->body = statements_until({});
@@ -32,7 +34,9 @@ bool Parser::skip_name(std::string_view name) {
 }
 
 bool Parser::at_any_name(const Names& names) const {
-  return std::any_of(names.begin(), names.end(), [this](std::string_view name) { return current().is_name(name); });
+  return std::any_of(names.begin(), names.end(), [this](std::string_view name) {
+    return current().is_name(name);
+  });
 }
 
 void Parser::expect_op(std::string_view op) {
@@ -40,7 +44,8 @@ void Parser::expect_op(std::string_view op) {
 }
 
 const Token& Parser::expect(TokenType type, std::string_view what) {
-  if (current().type != type) error(fmt::format("expected token '{}', got '{}'", what, current().describe()));
+  if (current().type != type)
+    error(fmt::format("expected token '{}', got '{}'", what, current().describe()));
   return next();
 }
 
@@ -122,7 +127,8 @@ const Stmt* Parser::statement() {
       {"extends", &Parser::unavailable_statement},
   };
   if (current().type != TokenType::kName) error("tag name expected");
-  if (current().text == "break" || current().text == "continue") return loop_control(current().text == "break");
+  if (current().text == "break" || current().text == "continue")
+    return loop_control(current().text == "break");
   for (const Tag& tag : kTags) {
     if (current().text == tag.name) return (this->*tag.parse)();
   }
@@ -131,7 +137,8 @@ const Stmt* Parser::statement() {
 
 const Stmt* Parser::loop_control(bool is_break) {
   const int line = next().line;
-  if (loops_ == 0) error_at(line, fmt::format("'{}' outside loop", is_break ? "break" : "continue"));
+  if (loops_ == 0)
+    error_at(line, fmt::format("'{}' outside loop", is_break ? "break" : "continue"));
   if (is_break) return make_stmt(line, BreakStmt{});
   return make_stmt(line, ContinueStmt{});
 }
@@ -269,7 +276,8 @@ const Stmt* Parser::block_statement() {
   blocks_.push_back(name);
   BlockStmt node{};
   node.scoped = skip_name("scoped");
-  if (skip_name("required")) error_at(line, "required blocks need a template that extends this one");
+  if (skip_name("required"))
+    error_at(line, "required blocks need a template that extends this one");
   const int loops = std::exchange(loops_, 0);
   node.body = whole_body("endblock");
   loops_ = loops;
@@ -325,7 +333,8 @@ Target Parser::single_target(bool with_namespace) {
     expect_op(")");
     return inner;
   }
-  if (current().type != TokenType::kName) error(fmt::format("can't assign to '{}'", current().describe()));
+  if (current().type != TokenType::kName)
+    error(fmt::format("can't assign to '{}'", current().describe()));
   Target out = name_target();
   if (with_namespace && skip_op(".")) {
     out.kind = Target::Kind::kNamespace;
@@ -338,14 +347,16 @@ Target Parser::target(const Names& end_names, bool with_namespace) {
   Target out;
   bool is_tuple = false;
   while (true) {
-    const bool end = current().type == TokenType::kBlockEnd || current().is_op(")") || at_any_name(end_names);
+    const bool end =
+        current().type == TokenType::kBlockEnd || current().is_op(")") || at_any_name(end_names);
     if (end) break;
     out.items.push_back(single_target(with_namespace));
     if (!current().is_op(",")) break;
     next();
     is_tuple = true;
   }
-  if (out.items.empty()) error(fmt::format("Expected an expression, got '{}'", current().describe()));
+  if (out.items.empty())
+    error(fmt::format("Expected an expression, got '{}'", current().describe()));
   if (!is_tuple) {
     Target only = std::move(out.items.front());
     return only;

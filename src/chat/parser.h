@@ -1,5 +1,6 @@
-// Tokens to tree: Jinja's grammar with the loopcontrols extension and the generation tag. Recursive descent
-// with a depth limit; a bad template throws TemplateFailure with its line. One Parser, one parse.
+// Tokens to tree: Jinja's grammar with the loopcontrols extension and the generation tag. Recursive
+// descent with a depth limit; a bad template throws TemplateFailure with its line. One Parser, one
+// parse.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,8 @@ std::shared_ptr<const Program> parse_template(std::string_view source);
 
 class Parser {
  public:
-  explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)), program_(std::make_shared<Program>()) {}
+  explicit Parser(std::vector<Token> tokens)
+      : tokens_(std::move(tokens)), program_(std::make_shared<Program>()) {}
   std::shared_ptr<const Program> run();
 
  private:
@@ -108,8 +110,8 @@ class Parser {
   std::size_t at_ = 0;
   std::shared_ptr<Program> program_;
   int nesting_ = 0;
-  int loops_ = 0;         // enclosing loops that break and continue reach
-  int soft_ = 0;          // inside an if: unknown filters and tests fail only when reached
+  int loops_ = 0;  // enclosing loops that break and continue reach
+  int soft_ = 0;   // inside an if: unknown filters and tests fail only when reached
   std::vector<MacroUse> macros_;
   std::vector<std::string> blocks_;
 };

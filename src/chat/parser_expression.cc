@@ -56,8 +56,12 @@ const Expr* Parser::logic_not() {
 
 bool Parser::compare_operator(CompareOp& op) {
   static constexpr std::pair<std::string_view, CompareOp> kOps[] = {
-      {"==", CompareOp::kEq}, {"!=", CompareOp::kNe}, {"<", CompareOp::kLt},
-      {"<=", CompareOp::kLe}, {">", CompareOp::kGt},  {">=", CompareOp::kGe},
+      {"==", CompareOp::kEq},
+      {"!=", CompareOp::kNe},
+      {"<", CompareOp::kLt},
+      {"<=", CompareOp::kLe},
+      {">", CompareOp::kGt},
+      {">=", CompareOp::kGe},
   };
   for (const auto& [text, value] : kOps) {
     if (skip_op(text)) {
@@ -108,7 +112,8 @@ const Expr* Parser::concat() {
 
 const Expr* Parser::product() {
   const Expr* left = power();
-  while (current().is_op("*") || current().is_op("/") || current().is_op("//") || current().is_op("%")) {
+  while (current().is_op("*") || current().is_op("/") || current().is_op("//") ||
+         current().is_op("%")) {
     const Token& token = next();
     const BinaryOp op = token.text == "*"    ? BinaryOp::kMul
                         : token.text == "/"  ? BinaryOp::kDiv
@@ -146,9 +151,12 @@ const Expr* Parser::unary(bool with_filter) {
 
 const Expr* Parser::name_or_constant() {
   const Token& token = next();
-  if (token.text == "true" || token.text == "True") return make(token.line, LiteralExpr{Value::boolean(true)});
-  if (token.text == "false" || token.text == "False") return make(token.line, LiteralExpr{Value::boolean(false)});
-  if (token.text == "none" || token.text == "None") return make(token.line, LiteralExpr{Value::none()});
+  if (token.text == "true" || token.text == "True")
+    return make(token.line, LiteralExpr{Value::boolean(true)});
+  if (token.text == "false" || token.text == "False")
+    return make(token.line, LiteralExpr{Value::boolean(false)});
+  if (token.text == "none" || token.text == "None")
+    return make(token.line, LiteralExpr{Value::none()});
   for (MacroUse& use : macros_) {
     use.caller = use.caller || token.text == "caller";
     use.varargs = use.varargs || token.text == "varargs";
@@ -190,8 +198,9 @@ const Expr* Parser::tuple(Condition condition, const Names& end_names, bool pare
   SequenceExpr node{true, {}};
   bool is_tuple = false;
   while (true) {
-    const bool end = current().type == TokenType::kVariableEnd || current().type == TokenType::kBlockEnd ||
-                     current().is_op(")") || at_any_name(end_names);
+    const bool end = current().type == TokenType::kVariableEnd ||
+                     current().type == TokenType::kBlockEnd || current().is_op(")") ||
+                     at_any_name(end_names);
     if (end) break;
     node.items.push_back(expression(condition));
     if (!skip_op(",")) break;
@@ -199,7 +208,8 @@ const Expr* Parser::tuple(Condition condition, const Names& end_names, bool pare
   }
   if (!is_tuple) {
     if (!node.items.empty()) return node.items.front();
-    if (!parenthesized) error(fmt::format("Expected an expression, got '{}'", current().describe()));
+    if (!parenthesized)
+      error(fmt::format("Expected an expression, got '{}'", current().describe()));
   }
   return make(line, std::move(node));
 }
@@ -260,9 +270,11 @@ const Expr* Parser::subscript(const Expr* node) {
   const Token& open = next();
   if (open.text == ".") {
     const Token& name = next();
-    if (name.type == TokenType::kName) return make(open.line, AttributeExpr{node, Text::literal(name.text)});
+    if (name.type == TokenType::kName)
+      return make(open.line, AttributeExpr{node, Text::literal(name.text)});
     if (name.type != TokenType::kInteger) error_at(name.line, "expected name or number");
-    return make(open.line, ItemExpr{node, make(name.line, LiteralExpr{Value::integer(name.integer)})});
+    return make(open.line,
+                ItemExpr{node, make(name.line, LiteralExpr{Value::integer(name.integer)})});
   }
   SequenceExpr keys{true, {}};
   while (!current().is_op("]")) {
@@ -319,7 +331,8 @@ Arguments Parser::call_arguments() {
       ensure(out.double_star == nullptr);
       const std::string name = next().text;
       next();
-      const bool repeated = std::any_of(out.named.begin(), out.named.end(),
+      const bool repeated = std::any_of(out.named.begin(),
+                                        out.named.end(),
                                         [&name](const auto& entry) { return entry.first == name; });
       if (repeated) error(fmt::format("keyword argument repeated: {}", name));
       out.named.emplace_back(name, expression());
@@ -344,7 +357,8 @@ const Expr* Parser::filter_chain(const Expr* node, bool start_inline) {
     const int line = current().line;
     FilterExpr filter{node, dotted_name(), nullptr, {}};
     filter.filter = find_filter(filter.name);
-    if (filter.filter == nullptr && soft_ == 0) error_at(line, fmt::format("No filter named '{}'.", filter.name));
+    if (filter.filter == nullptr && soft_ == 0)
+      error_at(line, fmt::format("No filter named '{}'.", filter.name));
     if (current().is_op("(")) filter.arguments = call_arguments();
     node = make(line, std::move(filter));
   }
@@ -356,13 +370,14 @@ const Expr* Parser::test(const Expr* node) {
   const bool negated = skip_name("not");
   TestExpr out{node, dotted_name(), nullptr, {}};
   out.test = find_test(out.name);
-  if (out.test == nullptr && soft_ == 0) error_at(line, fmt::format("No test named '{}'.", out.name));
+  if (out.test == nullptr && soft_ == 0)
+    error_at(line, fmt::format("No test named '{}'.", out.name));
   const TokenType type = current().type;
   if (current().is_op("(")) {
     out.arguments = call_arguments();
-  } else if ((type == TokenType::kName && !at_any_name({"else", "or", "and"})) || type == TokenType::kString ||
-             type == TokenType::kInteger || type == TokenType::kFloat || current().is_op("[") ||
-             current().is_op("{")) {
+  } else if ((type == TokenType::kName && !at_any_name({"else", "or", "and"})) ||
+             type == TokenType::kString || type == TokenType::kInteger ||
+             type == TokenType::kFloat || current().is_op("[") || current().is_op("{")) {
     if (current().is_name("is")) error("You cannot chain multiple tests with is");
     out.arguments.positional.push_back(postfix(primary()));
   }

@@ -54,11 +54,13 @@ class Formatter {
  private:
   void check_all_used() const {
     if (tuple_ != nullptr) {
-      if (used_ < tuple_->items.size()) fail("not all arguments converted during string formatting");
+      if (used_ < tuple_->items.size())
+        fail("not all arguments converted during string formatting");
       return;
     }
-    const bool mapping = arguments_.as_dict() != nullptr || arguments_.is_undefined() ||
-                         (arguments_.as_sequence() != nullptr && arguments_.as_sequence()->indexable());
+    const bool mapping =
+        arguments_.as_dict() != nullptr || arguments_.is_undefined() ||
+        (arguments_.as_sequence() != nullptr && arguments_.as_sequence()->indexable());
     if (used_ == 0 && !mapping) fail("not all arguments converted during string formatting");
   }
 
@@ -225,7 +227,10 @@ class Formatter {
     if (c.precision > 0 && digits.size() < static_cast<std::size_t>(c.precision)) {
       digits.insert(0, static_cast<std::size_t>(c.precision) - digits.size(), '0');
     }
-    const std::string_view prefix = !c.alternate || decimal ? "" : c.type == 'o' ? "0o" : c.type == 'x' ? "0x" : "0X";
+    const std::string_view prefix = !c.alternate || decimal ? ""
+                                    : c.type == 'o'         ? "0o"
+                                    : c.type == 'x'         ? "0x"
+                                                            : "0X";
     emit_number(c, *whole < 0, prefix, digits);
   }
 
@@ -239,7 +244,10 @@ class Formatter {
     emit_number(c, negative, "", digits);
   }
 
-  void emit_number(const Conversion& c, bool negative, std::string_view prefix, const std::string& digits) {
+  void emit_number(const Conversion& c,
+                   bool negative,
+                   std::string_view prefix,
+                   const std::string& digits) {
     std::string head = negative ? "-" : c.plus ? "+" : c.space ? " " : "";
     head += prefix;
     const std::size_t size = head.size() + digits.size();

@@ -88,7 +88,8 @@ class FieldFormatter {
         fail("cannot switch between manual field specification and automatic field numbering");
       }
       numbering_ = name.empty() ? Numbering::kAutomatic : Numbering::kManual;
-      const auto index = name.empty() ? static_cast<Int>(next_++) : parse_int(name, 10).value_or(-1);
+      const auto index =
+          name.empty() ? static_cast<Int>(next_++) : parse_int(name, 10).value_or(-1);
       if (index < 0 || index >= static_cast<Int>(args_.positional.size())) {
         fail("Replacement index {} out of range for positional args tuple", int_to_string(index));
       }
@@ -113,8 +114,9 @@ class FieldFormatter {
         const std::size_t close = view.find(']', at);
         if (close == std::string_view::npos) fail("Missing ']' in format string");
         const std::string_view key = view.substr(at + 1, close - at - 1);
-        value = in_.item(value, all_digits(key) ? Value::integer(parse_int(key, 10).value_or(0))
-                                                : Value::text(path.sub(at + 1, close)));
+        value = in_.item(value,
+                         all_digits(key) ? Value::integer(parse_int(key, 10).value_or(0))
+                                         : Value::text(path.sub(at + 1, close)));
         at = close + 1;
       }
     }

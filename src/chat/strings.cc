@@ -57,7 +57,8 @@ Text map_chars(Budget& budget, const Text& text, Choose choose) {
 }
 
 bool is_line_end(char32_t c) {
-  return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
+  return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 ||
+         c == 0x2029;
 }
 
 std::vector<Text> split_at_space(const Text& text, std::int64_t limit) {
@@ -66,7 +67,7 @@ std::vector<Text> split_at_space(const Text& text, std::int64_t limit) {
   std::size_t at = skip_space(view, 0);
   while (at < view.size()) {
     if (limit >= 0 && static_cast<std::int64_t>(out.size()) == limit) {
-      out.push_back(text.sub(at, trimmed_end(view)));
+      out.push_back(text.sub(at, view.size()));
       break;
     }
     std::size_t end = at;
@@ -87,7 +88,7 @@ std::vector<Text> split_at_space_from_right(const Text& text, std::int64_t limit
   std::size_t end = trimmed_end(view);
   while (end > 0) {
     if (limit >= 0 && static_cast<std::int64_t>(out.size()) == limit) {
-      out.push_back(text.sub(skip_space(view, 0), end));
+      out.push_back(text.sub(0, end));
       break;
     }
     std::size_t begin = end;
@@ -139,7 +140,8 @@ Text map_case(Budget& budget, const Text& text, CaseMap map) {
 }
 
 Text capitalize(Budget& budget, const Text& text) {
-  return map_chars(budget, text, [](const Char& c) { return c.begin == 0 ? CaseMap::kTitle : CaseMap::kLower; });
+  return map_chars(
+      budget, text, [](const Char& c) { return c.begin == 0 ? CaseMap::kTitle : CaseMap::kLower; });
 }
 
 Text title_case(Budget& budget, const Text& text) {
@@ -152,8 +154,9 @@ Text title_case(Budget& budget, const Text& text) {
 }
 
 Text swap_case(Budget& budget, const Text& text) {
-  return map_chars(budget, text,
-                   [](const Char& c) { return is(CharClass::kUpper, c.code) ? CaseMap::kLower : CaseMap::kUpper; });
+  return map_chars(budget, text, [](const Char& c) {
+    return is(CharClass::kUpper, c.code) ? CaseMap::kLower : CaseMap::kUpper;
+  });
 }
 
 std::string folded(std::string_view text) {
@@ -180,7 +183,8 @@ bool has_case(std::string_view text, CharClass wanted) {
   return found;
 }
 
-Text replace(Budget& budget, const Text& text, const Text& from, const Text& to, std::int64_t limit) {
+Text replace(
+    Budget& budget, const Text& text, const Text& from, const Text& to, std::int64_t limit) {
   TextBuilder out(budget);
   const std::string_view view = text.view();
   std::size_t at = 0;

@@ -1,5 +1,5 @@
-// Python's string operations on ropes: what is kept keeps its provenance, what replaces a character has that
-// character's. Offsets are bytes, counts are characters, as named.
+// Python's string operations on ropes: what is kept keeps its provenance, what replaces a character
+// has that character's. Offsets are bytes, counts are characters, as named.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,8 @@ std::string folded(std::string_view text);  // str.lower, for comparing
 // str.islower, str.isupper: some cased character, and none of another case.
 bool has_case(std::string_view text, CharClass wanted);
 
-Text replace(Budget& budget, const Text& text, const Text& from, const Text& to, std::int64_t limit);
+Text replace(
+    Budget& budget, const Text& text, const Text& from, const Text& to, std::int64_t limit);
 Text join(Budget& budget, const Text& separator, const std::vector<Text>& parts);
 Text pad(Budget& budget, const Text& text, std::int64_t width, const Text& fill, Sides text_at);
 

@@ -59,7 +59,9 @@ bool is_float(const Value& v) { return v.get<double>() != nullptr; }
 bool is_number(const Value& v) { return v.as_int().has_value() || is_float(v); }
 bool is_string(const Value& v) { return v.as_text() != nullptr; }
 bool is_mapping(const Value& v) { return v.as_dict() != nullptr; }
-bool is_callable(const Value& v) { return v.is_undefined() || (v.as_object() != nullptr && v.as_object()->callable()); }
+bool is_callable(const Value& v) {
+  return v.is_undefined() || (v.as_object() != nullptr && v.as_object()->callable());
+}
 bool is_escaped(const Value& v) { return is_string(v) && v.as_text()->markup(); }
 
 bool is_sequence(const Value& v) {
@@ -82,7 +84,9 @@ bool upper(Interpreter& in, const Value& input, CallArgs& args) {
   return has_case(in.str(input).view(), CharClass::kUpper);
 }
 
-bool same_as(Interpreter& /*in*/, const Value& input, CallArgs& args) { return identical(input, one_argument(args)); }
+bool same_as(Interpreter& /*in*/, const Value& input, CallArgs& args) {
+  return identical(input, one_argument(args));
+}
 
 bool is_in(Interpreter& in, const Value& input, CallArgs& args) {
   return contains(in, *ArgReader(args, "in", {"seq"}, 1).get(0), input);
@@ -143,8 +147,8 @@ constexpr std::array kTests = {
 }  // namespace
 
 const TestEntry* find_test(std::string_view name) {
-  const auto* const it =
-      std::find_if(kTests.begin(), kTests.end(), [name](const TestEntry& entry) { return entry.name == name; });
+  const auto* const it = std::find_if(
+      kTests.begin(), kTests.end(), [name](const TestEntry& entry) { return entry.name == name; });
   return it == kTests.end() ? nullptr : it;
 }
 

@@ -8,14 +8,16 @@ namespace {
 constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;  // offsets are 32 bits
 
 bool is_ascii(std::string_view bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  return std::all_of(
+      bytes.begin(), bytes.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
 }  // namespace
 
 void Text::Buffer::add(std::string_view more, bool trusted) {
   if (more.empty()) return;
-  if (bytes.size() + more.size() > kMaxTextBytes) fail_budget("a string grows beyond {} bytes", kMaxTextBytes);
+  if (bytes.size() + more.size() > kMaxTextBytes)
+    fail_budget("a string grows beyond {} bytes", kMaxTextBytes);
   ascii = ascii && is_ascii(more);
   bytes.append(more);
   const auto end = static_cast<std::uint32_t>(bytes.size());
@@ -27,8 +29,10 @@ void Text::Buffer::add(std::string_view more, bool trusted) {
 }
 
 std::size_t Text::Buffer::run_at(std::size_t offset) const {
-  const auto it = std::upper_bound(runs.begin(), runs.end(), offset,
-                                   [](std::size_t value, const Run& run) { return value < run.end; });
+  const auto it =
+      std::upper_bound(runs.begin(), runs.end(), offset, [](std::size_t value, const Run& run) {
+        return value < run.end;
+      });
   return static_cast<std::size_t>(it - runs.begin());
 }
 
@@ -41,7 +45,8 @@ Text::Text(std::string_view bytes, bool trusted, bool frozen) {
 }
 
 std::string_view Text::view() const {
-  return empty() ? std::string_view() : std::string_view(buffer_->bytes).substr(begin_, end_ - begin_);
+  return empty() ? std::string_view()
+                 : std::string_view(buffer_->bytes).substr(begin_, end_ - begin_);
 }
 
 bool Text::ascii() const { return empty() || buffer_->ascii || is_ascii(view()); }
@@ -86,7 +91,8 @@ Text Text::append(const Text& more, Budget& budget) const {
   if (empty()) return more.with_markup(markup_ || more.markup_);
   Text out = *this;
   budget.charge_bytes(more.size());
-  const bool in_place = !buffer_->frozen && end_ == buffer_->bytes.size() && buffer_ != more.buffer_;
+  const bool in_place =
+      !buffer_->frozen && end_ == buffer_->bytes.size() && buffer_ != more.buffer_;
   if (!in_place) {
     budget.charge_bytes(size());
     out.buffer_ = std::make_shared<Buffer>();

@@ -1,8 +1,9 @@
-// Strings that remember, byte run by byte run, whether the template wrote them (trusted) or they came in from
-// outside. A Text is a view [begin, end) of a shared buffer: copying and slicing share the bytes. Appending to
-// a Text that ends where its buffer ends grows the buffer in place, so a string built up in a loop costs what
-// it holds, not its square. A buffer made with literal() is shared between threads and never grows; all others
-// belong to one rendering, one thread. Comparison, search and hash look at bytes alone.
+// Strings that remember, byte run by byte run, whether the template wrote them (trusted) or they
+// came in from outside. A Text is a view [begin, end) of a shared buffer: copying and slicing share
+// the bytes. Appending to a Text that ends where its buffer ends grows the buffer in place, so a
+// string built up in a loop costs what it holds, not its square. A buffer made with literal() is
+// shared between threads and never grows; all others belong to one rendering, one thread.
+// Comparison, search and hash look at bytes alone.
 #pragma once
 
 #include <cstddef>
@@ -72,7 +73,8 @@ class Text {
 // Puts a Text together; every byte is charged to the budget.
 class TextBuilder {
  public:
-  explicit TextBuilder(Budget& budget) : budget_(&budget), buffer_(std::make_shared<Text::Buffer>()) {}
+  explicit TextBuilder(Budget& budget)
+      : budget_(&budget), buffer_(std::make_shared<Text::Buffer>()) {}
 
   void add(std::string_view bytes, bool trusted);
   void add(const Text& text);

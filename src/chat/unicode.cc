@@ -10,8 +10,8 @@ namespace headrace::jinja {
 namespace {
 
 bool in_ranges(std::span<const CodeRange> ranges, char32_t c) {
-  const auto it =
-      std::upper_bound(ranges.begin(), ranges.end(), c, [](char32_t v, const CodeRange& r) { return v < r.first; });
+  const auto it = std::upper_bound(
+      ranges.begin(), ranges.end(), c, [](char32_t v, const CodeRange& r) { return v < r.first; });
   return it != ranges.begin() && c <= std::prev(it)->last;
 }
 
@@ -34,7 +34,8 @@ CaseTables tables_of(CaseMap map) {
 
 // Runs of stride 2 may interleave, so the two runs before the insertion point are looked at.
 char32_t map_single(std::span<const CaseRun> runs, char32_t c) {
-  auto it = std::upper_bound(runs.begin(), runs.end(), c, [](char32_t v, const CaseRun& r) { return v < r.first; });
+  auto it = std::upper_bound(
+      runs.begin(), runs.end(), c, [](char32_t v, const CaseRun& r) { return v < r.first; });
   for (int back = 0; back < 2 && it != runs.begin(); ++back) {
     --it;
     if (c <= it->last && (c - it->first) % static_cast<char32_t>(it->stride) == 0) {
@@ -78,8 +79,10 @@ bool is_cased(char32_t c) {
 
 void append_mapped(std::string& out, CaseMap map, char32_t c) {
   const CaseTables tables = tables_of(map);
-  const auto it = std::lower_bound(tables.special.begin(), tables.special.end(), c,
-                                   [](const CaseSpecial& s, char32_t v) { return s.from < v; });
+  const auto it = std::lower_bound(
+      tables.special.begin(), tables.special.end(), c, [](const CaseSpecial& s, char32_t v) {
+        return s.from < v;
+      });
   if (it != tables.special.end() && it->from == c) {
     out += it->to;
   } else {
@@ -94,8 +97,9 @@ Char char_at(std::string_view text, std::size_t at) {
 
 Char char_before(std::string_view text, std::size_t end) {
   for (std::size_t back = 1; back <= 4 && back <= end; ++back) {
-    const Char c = char_at(text, end - back);
-    if (c.end == end) return c;
+    const Utf8Char c = decode_utf8(text.substr(end - back, back));
+    if (c.valid && static_cast<std::size_t>(c.length) == back)
+      return {c.code_point, end - back, end};
   }
   return {0xFFFD, end - 1, end};
 }

@@ -8,7 +8,17 @@
 
 namespace headrace::jinja {
 
-enum class CharClass { kAlpha, kDecimal, kDigit, kNumeric, kSpace, kPrintable, kUpper, kLower, kTitle };
+enum class CharClass {
+  kAlpha,
+  kDecimal,
+  kDigit,
+  kNumeric,
+  kSpace,
+  kPrintable,
+  kUpper,
+  kLower,
+  kTitle
+};
 enum class CaseMap { kUpper, kLower, kTitle };
 
 bool is(CharClass wanted, char32_t c);

@@ -24,10 +24,14 @@ bool equal_sequences(const Sequence& a, const Sequence& b) {
   if (&a == &b) return true;
   if (a.is_tuple() && b.is_tuple()) return equal_items(a.items, b.items);
   const bool set_like = a.kind == SequenceKind::kKeys || a.kind == SequenceKind::kItems;
-  if (a.kind != b.kind || a.kind == SequenceKind::kGenerator || a.kind == SequenceKind::kValues) return false;
+  if (a.kind != b.kind || a.kind == SequenceKind::kGenerator || a.kind == SequenceKind::kValues)
+    return false;
   if (!set_like) return equal_items(a.items, b.items);
-  return a.items.size() == b.items.size() && std::all_of(a.items.begin(), a.items.end(), [&b](const Value& item) {
-           return std::any_of(b.items.begin(), b.items.end(), [&](const Value& other) { return equals(item, other); });
+  return a.items.size() == b.items.size() &&
+         std::all_of(a.items.begin(), a.items.end(), [&b](const Value& item) {
+           return std::any_of(b.items.begin(), b.items.end(), [&](const Value& other) {
+             return equals(item, other);
+           });
          });
 }
 
@@ -134,9 +138,13 @@ const Value* Dict::find(std::string_view key) const {
 
 std::string Object::describe() const { return fmt::format("<{}>", type_name()); }
 
-std::optional<Value> Object::attribute(Interpreter& /*in*/, std::string_view /*name*/) { return std::nullopt; }
+std::optional<Value> Object::attribute(Interpreter& /*in*/, std::string_view /*name*/) {
+  return std::nullopt;
+}
 
-Value Object::call(Interpreter& /*in*/, CallArgs& /*args*/) { fail("'{}' object is not callable", type_name()); }
+Value Object::call(Interpreter& /*in*/, CallArgs& /*args*/) {
+  fail("'{}' object is not callable", type_name());
+}
 
 std::optional<std::size_t> Object::length(Interpreter& /*in*/) { return std::nullopt; }
 

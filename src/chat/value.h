@@ -1,7 +1,8 @@
-// What a template computes with. Values are immutable once made (the sandbox of chat templates forbids the
-// methods that change lists and dicts), so they are shared freely inside one rendering; only namespaces, loops
-// and generators have state. Values of one rendering stay on one thread; literals may be shared (text.h).
-// Sequences and dicts know their depth and weight (nodes below them), so recursion over them is bounded.
+// What a template computes with. Values are immutable once made (the sandbox of chat templates
+// forbids the methods that change lists and dicts), so they are shared freely inside one rendering;
+// only namespaces, loops and generators have state. Values of one rendering stay on one thread;
+// literals may be shared (text.h). Sequences and dicts know their depth and weight (nodes below
+// them), so recursion over them is bounded.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@
 
 namespace headrace::jinja {
 
-// Wide enough for every integer that JSON readers of 64 bits give, and for what templates do with them;
-// beyond it arithmetic is an error, where Python would go on.
+// Wide enough for every integer that JSON readers of 64 bits give, and for what templates do with
+// them; beyond it arithmetic is an error, where Python would go on.
 __extension__ typedef __int128 Int;
 
 class Value;
@@ -41,7 +42,8 @@ using ObjectPtr = std::shared_ptr<Object>;
 
 class Value {
  public:
-  using Data = std::variant<Undefined, None, bool, Int, double, Text, SequencePtr, DictPtr, ObjectPtr>;
+  using Data =
+      std::variant<Undefined, None, bool, Int, double, Text, SequencePtr, DictPtr, ObjectPtr>;
 
   Value() = default;  // undefined
   explicit Value(Data data) : data_(std::move(data)) {}
@@ -73,14 +75,16 @@ class Value {
 
 enum class SequenceKind { kList, kTuple, kRange, kKeys, kValues, kItems, kGenerator, kGroup };
 
-// Lists, tuples, ranges, views of dicts, what lazy filters give (kGenerator: can be walked once) and what
-// groupby gives (kGroup: a pair with the names grouper and list).
+// Lists, tuples, ranges, views of dicts, what lazy filters give (kGenerator: can be walked once)
+// and what groupby gives (kGroup: a pair with the names grouper and list).
 struct Sequence {
   Sequence(SequenceKind kind_in, std::vector<Value> items_in);
 
   bool is_tuple() const { return kind == SequenceKind::kTuple || kind == SequenceKind::kGroup; }
   // Has a length and can be indexed.
-  bool indexable() const { return kind == SequenceKind::kList || kind == SequenceKind::kRange || is_tuple(); }
+  bool indexable() const {
+    return kind == SequenceKind::kList || kind == SequenceKind::kRange || is_tuple();
+  }
 
   SequenceKind kind;
   std::vector<Value> items;
@@ -91,8 +95,12 @@ struct Sequence {
 };
 
 Value make_sequence(SequenceKind kind, std::vector<Value> items);
-inline Value make_list(std::vector<Value> items) { return make_sequence(SequenceKind::kList, std::move(items)); }
-inline Value make_tuple(std::vector<Value> items) { return make_sequence(SequenceKind::kTuple, std::move(items)); }
+inline Value make_list(std::vector<Value> items) {
+  return make_sequence(SequenceKind::kList, std::move(items));
+}
+inline Value make_tuple(std::vector<Value> items) {
+  return make_sequence(SequenceKind::kTuple, std::move(items));
+}
 
 // A dict in the order its keys were first set; keys are compared as Python does (1 == 1.0 == true).
 class Dict {
