@@ -30,27 +30,27 @@ std::uint32_t load_u32(const std::uint8_t* p) {
 void store_u32(std::byte* p, std::uint32_t value) { std::memcpy(p, &value, sizeof(value)); }
 
 // The halves of a block header or a legacy group are the file's own: exact.
-void store_half(std::byte* halves, int col, float value) {
+void store_half(std::byte* halves, std::ptrdiff_t col, float value) {
   const std::uint16_t half = f32_to_f16(value);
   std::memcpy(halves + 2 * col, &half, sizeof(half));
 }
 
-void store_fifth_bits(std::byte* plane, int col, const std::uint8_t* codes) {
-  for (int step = 0; step < 8; ++step) {
+void store_fifth_bits(std::byte* plane, std::ptrdiff_t col, const std::uint8_t* codes) {
+  for (std::ptrdiff_t step = 0; step < 8; ++step) {
     std::byte* word = plane + (col / 16 * 8 + step) * 8;
     std::uint64_t bits = 0;
     std::memcpy(&bits, word, sizeof(bits));
-    for (int i = 0; i < 4; ++i) {
+    for (std::ptrdiff_t i = 0; i < 4; ++i) {
       bits |= std::uint64_t{codes[step * 4 + i] >> 4 & 1U} << (col % 16 * 4 + i);
     }
     std::memcpy(word, &bits, sizeof(bits));
   }
 }
 
-void store_upper_pairs(std::byte* plane, int col, const std::uint8_t* codes) {
-  for (int half = 0; half < 2; ++half) {
+void store_upper_pairs(std::byte* plane, std::ptrdiff_t col, const std::uint8_t* codes) {
+  for (std::ptrdiff_t half = 0; half < 2; ++half) {
     std::uint32_t pairs = 0;
-    for (int i = 0; i < 4; ++i) {
+    for (std::ptrdiff_t i = 0; i < 4; ++i) {
       pairs |= (load_u32(codes + half * 16 + i * 4) >> 4 & 0x03030303U) << (2 * i);
     }
     store_u32(plane + half * kCodeRowBytes + col * 4, pairs);
@@ -58,15 +58,18 @@ void store_upper_pairs(std::byte* plane, int col, const std::uint8_t* codes) {
 }
 
 // The 32 codes of one column of a group.
-void store_codes(const PanelLayout& layout, std::byte* group, int col, const std::uint8_t* codes) {
+void store_codes(const PanelLayout& layout,
+                 std::byte* group,
+                 std::ptrdiff_t col,
+                 const std::uint8_t* codes) {
   std::byte* rows = group + layout.codes_at + col * 4;
   if (layout.code_bits == 8) {
-    for (int step = 0; step < 8; ++step) {
+    for (std::ptrdiff_t step = 0; step < 8; ++step) {
       store_u32(rows + step * kCodeRowBytes, load_u32(codes + step * 4));
     }
     return;
   }
-  for (int step = 0; step < 4; ++step) {
+  for (std::ptrdiff_t step = 0; step < 4; ++step) {
     const std::uint32_t low = load_u32(codes + step * 4) & 0x0F0F0F0FU;
     const std::uint32_t high = load_u32(codes + 16 + step * 4) & 0x0F0F0F0FU;
     store_u32(rows + step * kCodeRowBytes, low | high << 4);
@@ -79,7 +82,7 @@ void store_codes(const PanelLayout& layout, std::byte* group, int col, const std
 }
 
 // One block (256 values, or 32 of a legacy type) of one column.
-void pack_block(DType dtype, const std::byte* src, std::byte* block, int col) {
+void pack_block(DType dtype, const std::byte* src, std::byte* block, std::ptrdiff_t col) {
   const PanelLayout layout = panel_layout(dtype);
   const int num_values = layout.groups_per_block * kGroup;
   std::array<std::uint8_t, 256> codes;
@@ -90,7 +93,7 @@ void pack_block(DType dtype, const std::byte* src, std::byte* block, int col) {
     store_codes(layout, block, col, codes.data());
     store_half(block, col, scale);
     if (layout.has_offsets) {
-      store_half(block + 2 * kPanelCols, col, offset);
+      store_half(block + kHalvesBytes, col, offset);
     }
     return;
   }
@@ -102,9 +105,9 @@ void pack_block(DType dtype, const std::byte* src, std::byte* block, int col) {
   unpack_integer_scales_row(dtype, src, num_values, {&d, scales.data(), &dmin, mins.data()});
   store_half(block, col, d);
   if (layout.has_offsets) {
-    store_half(block + 2 * kPanelCols, col, dmin);
+    store_half(block + kHalvesBytes, col, dmin);
   }
-  for (int g = 0; g < layout.groups_per_block; ++g) {
+  for (std::ptrdiff_t g = 0; g < layout.groups_per_block; ++g) {
     std::byte* group = block + layout.header_bytes + g * layout.group_bytes;
     store_codes(layout, group, col, codes.data() + g * kGroup);
     if (layout.has_offsets) {
@@ -174,7 +177,7 @@ std::size_t panel_size(DType dtype, int num_cols) {
          static_cast<std::size_t>(layout.block_bytes);
 }
 
-float half_at(const std::byte* halves, int col) {
+float half_at(const std::byte* halves, std::ptrdiff_t col) {
   std::uint16_t half = 0;
   std::memcpy(&half, halves + 2 * col, sizeof(half));
   return f16_to_f32(half);
@@ -275,7 +278,10 @@ Result<std::unique_ptr<Weight>> pack_weight(const TensorView& view,
   return std::unique_ptr<Weight>(std::move(weight));
 }
 
-GroupColumn read_group_column(DType dtype, const std::byte* panel, int group_idx, int col) {
+GroupColumn read_group_column(DType dtype,
+                              const std::byte* panel,
+                              std::ptrdiff_t group_idx,
+                              std::ptrdiff_t col) {
   const PanelLayout layout = panel_layout(dtype);
   const std::byte* block = panel + static_cast<std::size_t>(group_idx / layout.groups_per_block) *
                                        static_cast<std::size_t>(layout.block_bytes);
@@ -285,15 +291,15 @@ GroupColumn read_group_column(DType dtype, const std::byte* panel, int group_idx
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(group);
   const std::uint8_t* row = bytes + layout.codes_at + col * 4;
   const std::uint8_t* plane = bytes + layout.plane_at;
-  for (int k = 0; k < kGroup; ++k) {
-    const int step = k / 4;
+  for (std::ptrdiff_t k = 0; k < kGroup; ++k) {
+    const std::ptrdiff_t step = k / 4;
     if (layout.code_bits == 8) {
       out.codes[k] = row[step * kCodeRowBytes + k % 4];
       continue;
     }
     int code = row[step % 4 * kCodeRowBytes + k % 4] >> (step / 4 * 4) & 0x0F;
     if (layout.code_bits == 5) {
-      const int bit = col % 16 * 4 + k % 4;
+      const std::ptrdiff_t bit = col % 16 * 4 + k % 4;
       code |= (plane[(col / 16 * 8 + step) * 8 + bit / 8] >> (bit % 8) & 1) << 4;
     } else if (layout.code_bits == 6) {
       code |= (plane[step / 4 * kCodeRowBytes + col * 4 + k % 4] >> (step % 4 * 2) & 3) << 4;
@@ -303,7 +309,7 @@ GroupColumn read_group_column(DType dtype, const std::byte* panel, int group_idx
   if (!layout.has_integer_scales) {
     out.scales[0] = half_at(group, col);
     out.scales[1] = out.scales[0];
-    out.offset = layout.has_offsets ? half_at(group + 2 * kPanelCols, col) : 0;
+    out.offset = layout.has_offsets ? half_at(group + kHalvesBytes, col) : 0;
     return out;
   }
   const float d = half_at(block, col);
@@ -311,7 +317,7 @@ GroupColumn read_group_column(DType dtype, const std::byte* panel, int group_idx
     out.scales[0] = d * static_cast<float>(bytes[col]);
     out.scales[1] = out.scales[0];
     out.offset =
-        -(half_at(block + 2 * kPanelCols, col) * static_cast<float>(bytes[kPanelCols + col]));
+        -(half_at(block + kHalvesBytes, col) * static_cast<float>(bytes[kPanelCols + col]));
   } else {
     out.scales[0] = d * static_cast<float>(static_cast<std::int8_t>(bytes[col]));
     out.scales[1] = d * static_cast<float>(static_cast<std::int8_t>(bytes[kPanelCols + col]));

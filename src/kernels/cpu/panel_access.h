@@ -19,7 +19,10 @@ struct GroupColumn {
 };
 
 // `panel` is of a quantized type; group_idx counts groups of 32 from its start.
-GroupColumn read_group_column(DType dtype, const std::byte* panel, int group_idx, int col);
+GroupColumn read_group_column(DType dtype,
+                              const std::byte* panel,
+                              std::ptrdiff_t group_idx,
+                              std::ptrdiff_t col);
 
 // `panel` is of a float type.
 float read_float_value(DType dtype, const std::byte* panel, int k, int col);

@@ -24,7 +24,8 @@ namespace headrace {
 
 inline constexpr int kPanelCols = 32;
 inline constexpr int kGroup = 32;  // k that share an activation scale
-inline constexpr int kCodeRowBytes = kPanelCols * 4;
+inline constexpr std::ptrdiff_t kHalvesBytes = std::ptrdiff_t{2} * kPanelCols;  // an f16 a column
+inline constexpr std::ptrdiff_t kCodeRowBytes = std::ptrdiff_t{4} * kPanelCols;
 
 struct PanelLayout {
   int code_bits = 0;  // 0: float type
@@ -34,22 +35,21 @@ struct PanelLayout {
   int scales_per_group = 1;  // 2: weight groups of 16
   int value_bytes = 0;       // of float types
   int groups_per_block = 1;
-  int header_bytes = 0;  // d and dmin of a block
-  int codes_at = 0;      // inside a group, after its scales
-  int plane_at = 0;      // upper bits of 5- and 6-bit codes
-  int group_bytes = 0;
-  int block_bytes = 0;
+  std::ptrdiff_t header_bytes = 0;  // d and dmin of a block
+  std::ptrdiff_t codes_at = 0;      // inside a group, after its scales
+  std::ptrdiff_t plane_at = 0;      // upper bits of 5- and 6-bit codes
+  std::ptrdiff_t group_bytes = 0;
+  std::ptrdiff_t block_bytes = 0;
 };
 
 constexpr PanelLayout finish_layout(PanelLayout layout) {
-  const int scales = layout.has_integer_scales ? kPanelCols : 2 * kPanelCols;
+  const std::ptrdiff_t scales = layout.has_integer_scales ? kPanelCols : kHalvesBytes;
   const int per_group = layout.has_integer_scales ? 2 : (layout.has_offsets ? 2 : 1);
   layout.codes_at = scales * per_group;
   layout.plane_at = layout.codes_at + 4 * kCodeRowBytes;
   layout.group_bytes = layout.codes_at + layout.code_bits * kCodeRowBytes;
   layout.groups_per_block = layout.has_integer_scales ? 8 : 1;
-  layout.header_bytes =
-      layout.has_integer_scales ? 2 * kPanelCols * (layout.has_offsets ? 2 : 1) : 0;
+  layout.header_bytes = layout.has_integer_scales ? kHalvesBytes * (layout.has_offsets ? 2 : 1) : 0;
   layout.block_bytes = layout.header_bytes + layout.groups_per_block * layout.group_bytes;
   return layout;
 }

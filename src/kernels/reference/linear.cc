@@ -58,8 +58,8 @@ void normalize_row(const float* x, const float* weight, float eps, int dim, floa
 }
 
 void quantize_row(const float* x, int dim, std::int8_t* codes, float* scales, std::int32_t* sums) {
-  for (int g = 0; g < dim / kGroup; ++g) {
-    const float* values = x + static_cast<std::ptrdiff_t>(g) * kGroup;
+  for (std::ptrdiff_t g = 0; g < dim / kGroup; ++g) {
+    const float* values = x + g * kGroup;
     float amax = 0;
     for (int k = 0; k < kGroup; ++k) {
       amax = std::max(amax, std::fabs(values[k]));
@@ -113,17 +113,22 @@ void dot_group(const PanelJob& job, int group_idx, int col, const GroupColumn& g
   }
 }
 
-void dot(const PanelJob& job) {
-  if (panel_layout(job.dtype).code_bits == 0) {
-    for (int k = job.k_begin; k < job.k_end; ++k) {
-      for (int col = 0; col < kPanelCols; ++col) {
-        const float w = read_float_value(job.dtype, job.panel, k, col);
-        for (int m = 0; m < job.rows.num_rows; ++m) {
-          float& acc = job.acc[static_cast<std::ptrdiff_t>(m) * kPanelCols + col];
-          acc = std::fma(job.rows.x[m * job.rows.x_stride + k], w, acc);
-        }
+void dot_floats(const PanelJob& job) {
+  const RowsView& rows = job.rows;
+  for (int k = job.k_begin; k < job.k_end; ++k) {
+    for (int col = 0; col < kPanelCols; ++col) {
+      const float w = read_float_value(job.dtype, job.panel, k, col);
+      for (std::ptrdiff_t m = 0; m < rows.num_rows; ++m) {
+        float& acc = job.acc[m * kPanelCols + col];
+        acc = std::fma(rows.x[m * rows.x_stride + k], w, acc);
       }
     }
+  }
+}
+
+void dot(const PanelJob& job) {
+  if (panel_layout(job.dtype).code_bits == 0) {
+    dot_floats(job);
     return;
   }
   for (int g = job.k_begin / kGroup; g < job.k_end / kGroup; ++g) {
