@@ -1,11 +1,11 @@
 // The engine's thread and many clients at once: meant for the thread sanitizer.
-#include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
+#include <utility>
 
 #include "gtest/gtest.h"
 
@@ -80,62 +80,74 @@ TEST(EngineThreads, AnIdleEngineWakesForARequest) {
   }
 }
 
+// One of every four requests is cancelled at once, one left without a word; the others are read to
+// their end.
+class Client {
+ public:
+  Client(Engine& engine, int number) : engine_(engine), number_(number) {}
+
+  void run() {
+    for (int i = 0; i < 25; ++i) {
+      RequestSpec spec = greedy(bytes_of("client " + std::to_string(number_ % 3)), 12);
+      spec.ignore_eos = true;
+      Result<std::unique_ptr<RequestHandle>> submitted = engine_.submit(std::move(spec));
+      if (submitted.ok()) {
+        use(*std::move(submitted).value(), i % 4);
+      } else {
+        EXPECT_EQ(submitted.error().code, ErrorCode::kExhausted);
+      }
+    }
+  }
+
+  int num_whole() const { return num_whole_; }
+
+ private:
+  void use(RequestHandle& handle, int kind) {
+    if (kind == 1) {
+      handle.cancel();
+    }
+    if (kind == 2) {
+      return;  // the handle dies
+    }
+    const Answer answer = read_all(handle);
+    const bool whole = answer.last().finish == FinishReason::kLength && answer.tokens.size() == 12;
+    EXPECT_TRUE(whole || (kind == 1 && answer.last().finish == FinishReason::kCancelled));
+    num_whole_ += whole ? 1 : 0;
+  }
+
+  Engine& engine_;
+  int number_;
+  int num_whole_ = 0;
+};
+
 TEST(EngineThreads, ManyClientsSubmitCancelReadAndLeave) {
   const std::unique_ptr<Engine> engine = make_engine(threaded());
   engine->start();
-  constexpr int kNumClients = 8;
-  constexpr int kNumRequests = 25;
-  std::atomic<int> num_ended{0};
-  std::atomic<int> num_refused{0};
-  const auto client = [&](int number) {
-    for (int i = 0; i < kNumRequests; ++i) {
-      RequestSpec spec = greedy(bytes_of("client " + std::to_string(number % 3)), 12);
-      spec.ignore_eos = true;
-      Result<std::unique_ptr<RequestHandle>> submitted = engine->submit(spec);
-      if (!submitted.ok()) {
-        EXPECT_EQ(submitted.error().code, ErrorCode::kExhausted);
-        ++num_refused;
-        continue;
-      }
-      const std::unique_ptr<RequestHandle> handle = std::move(submitted).value();
-      if (i % 4 == 1) {
-        handle->cancel();
-      }
-      if (i % 4 == 2) {
-        continue;  // the handle dies
-      }
-      const Answer answer = read_all(*handle);
-      const bool whole =
-          answer.last().finish == FinishReason::kLength && answer.tokens.size() == 12;
-      EXPECT_TRUE(whole || answer.last().finish == FinishReason::kCancelled);
-      EXPECT_TRUE(whole || i % 4 == 1);
-      ++num_ended;
-    }
-  };
-  std::vector<std::thread> clients;
-  for (int number = 0; number < kNumClients; ++number) {
-    clients.emplace_back(client, number);
+  std::deque<Client> clients;
+  std::deque<std::thread> threads;
+  for (int number = 0; number < 8; ++number) {
+    Client& client = clients.emplace_back(*engine, number);
+    threads.emplace_back([&client] { client.run(); });
   }
-  std::thread watcher([&] {
-    for (int i = 0; i < 200; ++i) {
-      const EngineStats stats = engine->stats();
-      EXPECT_EQ(stats.kv.free + stats.kv.cached + stats.kv.used, 48);
-      EXPECT_LE(engine->step_records().size(), 4096U);
-    }
-  });
-  for (std::thread& thread : clients) {
-    thread.join();
+  for (int i = 0; i < 200; ++i) {
+    const EngineStats stats = engine->stats();
+    EXPECT_EQ(stats.kv.free + stats.kv.cached + stats.kv.used, 48);
+    EXPECT_LE(engine->step_records().size(), 4096U);
   }
-  watcher.join();
+  int num_whole = 0;
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    threads[i].join();
+    num_whole += clients[i].num_whole();
+  }
   EXPECT_TRUE(engine->drain(std::chrono::seconds(60)));
   EXPECT_EQ(engine->stats().kv.used, 0);
-  EXPECT_GT(num_ended.load(), 0);
+  EXPECT_GT(num_whole, 0);
 }
 
 TEST(EngineThreads, DestructionEndsWhatRuns) {
   std::unique_ptr<Engine> engine = make_engine(threaded());
   engine->start();
-  std::vector<std::unique_ptr<RequestHandle>> handles;
+  std::deque<std::unique_ptr<RequestHandle>> handles;
   for (int i = 0; i < 6; ++i) {
     handles.push_back(std::move(engine->submit(greedy({1, i}, 100))).value());
   }
@@ -151,18 +163,24 @@ TEST(EngineThreads, DestructionEndsWhatRuns) {
 
 TEST(EngineThreads, ADeadlineWakesAnEngineThatSleeps) {
   EngineSetup setup = threaded();
+  const auto clock = std::make_shared<ManualClock>();
+  setup.clock = clock;
   setup.options.event_ring = 1;
   const std::unique_ptr<Engine> engine = make_engine(setup);
   engine->start();
   RequestSpec spec = greedy({1, 2}, 50);
   spec.ignore_eos = true;
-  spec.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+  spec.deadline = clock->now() + std::chrono::milliseconds(20);
   const std::unique_ptr<RequestHandle> handle = std::move(engine->submit(spec)).value();
-  // The ring holds one event and is not read: only the deadline can end the request.
+  while (engine->stats().steps == 0) {
+    std::this_thread::yield();
+  }
+  // The ring is full and not read: only the deadline can end the request.
+  clock->advance(std::chrono::milliseconds(20));
   while (engine->stats().running + engine->stats().waiting > 0) {
     std::this_thread::yield();
   }
-  handle->wait();
+  EXPECT_FALSE(handle->wait().finish);
   EXPECT_EQ(handle->wait().finish, FinishReason::kDeadline);
 }
 

@@ -146,8 +146,8 @@ class Simulation {
   }
 
   static std::shared_ptr<const Tokenizer> tokenizer() {
-    static const std::shared_ptr<const Tokenizer> kTokenizer = make_byte_tokenizer();
-    return kTokenizer;
+    static const std::shared_ptr<const Tokenizer> shared = make_byte_tokenizer();
+    return shared;
   }
 
   RequestSpec make_spec() {
@@ -248,18 +248,20 @@ class Simulation {
     const FinishReason reason = *client.last->finish;
     ASSERT_NE(reason, FinishReason::kError);
     EXPECT_EQ(client.last->error.has_value(), reason == FinishReason::kDeadline);
+    if (reason == FinishReason::kStop || reason == FinishReason::kLength) {
+      check_whole(client, reason);
+    }
+    check_tokens(client);
+  }
+
+  void check_whole(const Client& client, FinishReason reason) {
     const int room = engine_->max_context() - static_cast<int>(client.spec.prompt.size());
     const int most = std::min(client.spec.max_tokens, room);
     EXPECT_LE(static_cast<int>(client.tokens.size()), most);
-    const bool ended = reason == FinishReason::kStop || reason == FinishReason::kLength;
-    if (ended && client.spec.prompt_logprobs) {
-      EXPECT_EQ(client.handle->prompt_scores().size(), client.spec.prompt.size() - 1);
-    }
-    if (reason == FinishReason::kLength) {
-      EXPECT_EQ(static_cast<int>(client.tokens.size()), most);
-    }
-    check_tokens(client);
-    num_whole += ended ? 1 : 0;
+    EXPECT_TRUE(reason == FinishReason::kStop || static_cast<int>(client.tokens.size()) == most);
+    EXPECT_TRUE(!client.spec.prompt_logprobs ||
+                client.handle->prompt_scores().size() == client.spec.prompt.size() - 1);
+    ++num_whole;
   }
 
   // The model's own words, one after the other, without an engine.
@@ -311,13 +313,13 @@ class Simulation {
 class EngineSimulation : public ::testing::TestWithParam<int> {};
 
 TEST_P(EngineSimulation, HoldsForManySeeds) {
-  constexpr int kSeedsEach = 250;
+  constexpr std::uint64_t kSeedsEach = 250;
   int num_preempted = 0;
   int num_given_up = 0;
   int num_cached = 0;
   int num_whole = 0;
-  for (int i = 0; i < kSeedsEach; ++i) {
-    const auto seed = static_cast<std::uint64_t>(GetParam() * kSeedsEach + i);
+  for (std::uint64_t i = 0; i < kSeedsEach; ++i) {
+    const auto seed = static_cast<std::uint64_t>(GetParam()) * kSeedsEach + i;
     SCOPED_TRACE("seed " + std::to_string(seed));
     Simulation simulation(seed);
     simulation.run();

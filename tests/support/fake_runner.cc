@@ -36,7 +36,8 @@ FakeRunner::FakeRunner(Options options) : options_(std::move(options)) {
 bool FakeRunner::run(std::span<const SequenceRows> rows,
                      const KvManager& kv,
                      const std::atomic<bool>* abort) {
-  slots_.resize(static_cast<std::size_t>((kv.num_blocks() + 1) * kv.tokens_per_block()));
+  slots_.resize((static_cast<std::size_t>(kv.num_blocks()) + 1) *
+                static_cast<std::size_t>(kv.tokens_per_block()));
   logits_.clear();
   if (options_.hook) {
     options_.hook(rows);
@@ -85,7 +86,8 @@ std::size_t FakeRunner::slot_idx(const SequenceRows& rows,
   HR_CHECK(position / size < static_cast<int>(blocks.size()));
   const int block = blocks[static_cast<std::size_t>(position / size)].value;
   HR_CHECK(block >= 1 && block <= kv.num_blocks());
-  return static_cast<std::size_t>(block * size + position % size);
+  return static_cast<std::size_t>(block) * static_cast<std::size_t>(size) +
+         static_cast<std::size_t>(position % size);
 }
 
 const FakeRunner::Slot& FakeRunner::slot(const SequenceRows& rows,
