@@ -227,6 +227,7 @@ void add_run_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--top-k", options->sampling.top_k, "0: off")->capture_default_str();
   command->add_option("--top-p", options->sampling.top_p, "1: off")->capture_default_str();
+  command->add_option("--typical-p", options->sampling.typical_p, "1: off")->capture_default_str();
   command->add_option("--min-p", options->sampling.min_p, "0: off")->capture_default_str();
   command->add_option("--seed", options->seed, "for the same answer again (default: random)");
   command->add_option("--stop", options->stop, "text that ends the answer; may be repeated")

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "app/command.h"
+#include "app/config_file.h"
 #include "app/model_host.h"
 #include "base/machine.h"
 #include "base/version.h"
@@ -15,6 +16,7 @@ namespace {
 
 struct ServeOptions {
   std::string model;
+  std::string config;
   std::string host = "127.0.0.1";
   int port = 8080;
   std::string api_key_file;
@@ -175,14 +177,27 @@ int serve(ServeOptions& options) {
   return code;
 }
 
+int serve_as_configured(ServeOptions& options, CLI::App& command) {
+  if (!options.config.empty()) {
+    if (const Status applied = apply_config_file(command, options.config); !applied.ok()) {
+      return fail(applied.error());
+    }
+  }
+  if (options.model.empty()) {
+    return fail(make_error(ErrorCode::kInvalidArgument,
+                           "serve needs a MODEL: a GGUF file or a short name"));
+  }
+  return serve(options);
+}
+
 }  // namespace
 
 void add_serve_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<ServeOptions>();
   CLI::App* command = app.add_subcommand("serve", "answer over HTTP, as OpenAI's API does");
-  command->set_config("--config", "", "a TOML file whose keys are these flags");
-  command->allow_config_extras(CLI::config_extras_mode::error);
-  command->add_option("MODEL", options->model, "a GGUF file or a short name")->required();
+  command->add_option("MODEL", options->model, "a GGUF file or a short name");
+  command->add_option(
+      "--config", options->config, "a TOML file whose keys are these flags, and model");
   command->add_option("--host", options->host, "address to bind")->capture_default_str();
   command->add_option("--port", options->port, "0: any free one")->capture_default_str();
   command->add_option(
@@ -218,7 +233,9 @@ void add_serve_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--json", options->json, "print one JSON object when it is ready");
   options->engine.add_to(*command);
-  command->callback([options, &action] { action = [options] { return serve(*options); }; });
+  command->callback([options, command, &action] {
+    action = [options, command] { return serve_as_configured(*options, *command); };
+  });
 }
 
 }  // namespace headrace

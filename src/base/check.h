@@ -1,5 +1,5 @@
-// Checks for programmer errors: always on, they print the place and end the process. Whatever input or
-// environment can cause is a Result (result.h), never a check.
+// Checks for programmer errors: always on, they print the place and end the process. Whatever input
+// or environment can cause is a Result (result.h), never a check.
 #pragma once
 
 namespace headrace {
@@ -8,8 +8,9 @@ namespace headrace {
 
 }  // namespace headrace
 
-#define HR_CHECK(condition) \
-  (static_cast<bool>(condition) ? void(0) : ::headrace::check_failed(__FILE__, __LINE__, #condition))
+#define HR_CHECK(condition)               \
+  (static_cast<bool>(condition) ? void(0) \
+                                : ::headrace::check_failed(__FILE__, __LINE__, #condition))
 
 // For invariants whose check costs time: on where HEADRACE_DCHECK is (dev and sanitizer builds).
 #ifdef HEADRACE_DCHECK

@@ -1,5 +1,5 @@
-// Time for everything that decides by time. Real code gets SteadyClock; tests and the simulation get ManualClock.
-// Any thread may ask a clock for the time.
+// Time for everything that decides by time. Real code gets SteadyClock; tests and the simulation
+// get ManualClock. Any thread may ask a clock for the time.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,9 @@ class SteadyClock final : public Clock {
 // Stands still until told. Starts one hour after the epoch, so that earlier times exist.
 class ManualClock final : public Clock {
  public:
-  TimePoint now() const override { return TimePoint(Duration(nanos_.load(std::memory_order_relaxed))); }
+  TimePoint now() const override {
+    return TimePoint(Duration(nanos_.load(std::memory_order_relaxed)));
+  }
   void advance(Duration by) { nanos_.fetch_add(by.count(), std::memory_order_relaxed); }
 
  private:

@@ -1,5 +1,6 @@
-// A file mapped read-only. The bytes stay valid as long as the object lives; a file that another process truncates
-// meanwhile ends this one with SIGBUS, as everywhere. Move-only. Reading is safe from any thread.
+// A file mapped read-only. The bytes stay valid as long as the object lives; a file that another
+// process truncates meanwhile ends this one with SIGBUS, as everywhere. Move-only. Reading is safe
+// from any thread.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
-// Result<T>: a value, or an Error that a person can act on. Used for whatever input or environment can cause.
-// An error's message is one line: what, where, why, and what to do. The same text goes to CLI and HTTP.
+// Result<T>: a value, or an Error that a person can act on. Used for whatever input or environment
+// can cause. An error's message is one line: what, where, why, and what to do. The same text goes
+// to CLI and HTTP.
 #pragma once
 
 #include <fmt/format.h>
-
 #include <optional>
 #include <string>
 #include <utility>
@@ -45,8 +45,10 @@ template <typename... Args>
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Error error)
+      : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -112,18 +114,19 @@ using Status = Result<void>;
 #define HR_CONCAT(a, b) HR_CONCAT_INNER(a, b)
 
 // Leaves the function with the error of a failed Result; goes on otherwise.
-#define HR_RETURN_IF_ERROR(expression)                                    \
-  do {                                                                    \
-    if (auto hr_status = (expression); !hr_status.ok()) {                 \
-      return std::move(hr_status.error());                                \
-    }                                                                     \
+#define HR_RETURN_IF_ERROR(expression)                    \
+  do {                                                    \
+    if (auto hr_status = (expression); !hr_status.ok()) { \
+      return std::move(hr_status.error());                \
+    }                                                     \
   } while (false)
 
 // HR_ASSIGN_OR_RETURN(auto file, MappedFile::open(path));
-#define HR_ASSIGN_OR_RETURN(target, expression) HR_ASSIGN_INNER(HR_CONCAT(hr_result_, __LINE__), target, expression)
+#define HR_ASSIGN_OR_RETURN(target, expression) \
+  HR_ASSIGN_INNER(HR_CONCAT(hr_result_, __LINE__), target, expression)
 #define HR_ASSIGN_INNER(result, target, expression) \
   auto result = (expression);                       \
   if (!result.ok()) {                               \
-    return std::move(result.error());             \
+    return std::move(result.error());               \
   }                                                 \
   target = std::move(result).value()

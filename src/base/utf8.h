@@ -1,4 +1,5 @@
-// UTF-8, strictly as RFC 3629: no surrogates, no overlong forms, nothing above U+10FFFF. Pure functions.
+// UTF-8, strictly as RFC 3629: no surrogates, no overlong forms, nothing above U+10FFFF. Pure
+// functions.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// What a model file says about its tokenizer and its chat template, checked for type, length and range, not yet built.
+// What a model file says about its tokenizer and its chat template, checked for type, length and
+// range, not yet built.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +10,22 @@
 
 namespace headrace {
 
-enum class TokenKind : std::uint8_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
+enum class TokenKind : std::uint8_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6
+};
 
 struct TokenizerData {
-  std::string model;           // GGUF's tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE)
-  std::string pre;             // pre-tokenizer's name, "" where the file has none
+  std::string
+      model;  // GGUF's tokenizer.ggml.model: "gpt2" (byte-level BPE), "llama" (SentencePiece BPE)
+  std::string pre;  // pre-tokenizer's name, "" where the file has none
   std::vector<std::string> tokens;
-  std::vector<float> scores;   // empty or one per token
-  std::vector<TokenKind> kinds;  // one per token
+  std::vector<float> scores;        // empty or one per token
+  std::vector<TokenKind> kinds;     // one per token
   std::vector<std::string> merges;  // "left right", in order of rank
 
   TokenId bos_id = -1;  // -1: none

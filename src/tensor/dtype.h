@@ -1,5 +1,5 @@
-// Element types of tensors as files store them. A block type packs block_size neighbouring values of a row into
-// block_bytes bytes; a row is whole blocks. Sizes and ids are GGUF's.
+// Element types of tensors as files store them. A block type packs block_size neighbouring values
+// of a row into block_bytes bytes; a row is whole blocks. Sizes and ids are GGUF's.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,19 @@
 
 namespace headrace {
 
-enum class DType : std::uint8_t { kF32, kF16, kBF16, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ5_K, kQ6_K };
+enum class DType : std::uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K
+};
 
 inline constexpr int kNumDTypes = 11;
 

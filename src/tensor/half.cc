@@ -26,7 +26,8 @@ std::uint16_t f32_to_f16(float value) {
   if (magnitude >= 0x477FF000U) {  // rounds to infinity
     return static_cast<std::uint16_t>(sign | 0x7C00U);
   }
-  if (magnitude < 0x38800000U) {  // subnormal or zero: adding 0.5 leaves the rounded multiple of 2^-24 in the low bits
+  if (magnitude < 0x38800000U) {  // subnormal or zero: adding 0.5 leaves the rounded multiple of
+                                  // 2^-24 in the low bits
     const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F000000U));
   }

@@ -12,9 +12,10 @@
 namespace headrace {
 
 struct TensorView {
-  std::string name;                 // as in the file
+  std::string name;  // as in the file
   DType dtype = DType::kF32;
-  std::vector<std::int64_t> shape;  // outermost first, as in Hugging Face: a linear layer is [out_features, in_features]
+  std::vector<std::int64_t>
+      shape;  // outermost first, as in Hugging Face: a linear layer is [out_features, in_features]
   std::span<const std::byte> data;  // exactly the tensor's bytes
 
   std::int64_t num_cols() const { return shape.empty() ? 1 : shape.back(); }
