@@ -128,7 +128,7 @@ void pack_float_panel(const TensorView& view, int row_begin, int present, std::b
   for (std::size_t k_begin = 0; k_begin < num_cols; k_begin += kStretch) {
     const std::size_t k_end = std::min(num_cols, k_begin + kStretch);
     for (int col = 0; col < present; ++col) {
-      const auto row = static_cast<std::size_t>(row_begin + col);
+      const std::size_t row = static_cast<std::size_t>(row_begin) + static_cast<std::size_t>(col);
       const std::byte* src = view.data.data() + row * num_cols * sizeof(Bits);
       std::byte* dst = panel + static_cast<std::size_t>(col) * sizeof(Bits);
       for (std::size_t k = k_begin; k < k_end; ++k) {

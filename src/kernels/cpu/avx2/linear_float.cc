@@ -12,7 +12,7 @@ constexpr int kTileRows = 3;
 constexpr int kVecs = kPanelCols / 8;
 
 template <DType kType>
-HR_INLINE __m256 load_values(const std::byte* row, int vec) {
+HR_INLINE __m256 load_values(const std::byte* row, std::ptrdiff_t vec) {
   if constexpr (kType == DType::kF32) {
     return _mm256_loadu_ps(reinterpret_cast<const float*>(row) + vec * 8);
   } else {
@@ -26,38 +26,38 @@ HR_INLINE __m256 load_values(const std::byte* row, int vec) {
 }
 
 template <DType kType, int kRows>
-HR_INLINE void tile(const PanelJob& job, int row_begin) {
+HR_INLINE void tile(const PanelJob& job, std::ptrdiff_t row_begin) {
   constexpr int kRowBytes = kPanelCols * panel_layout(kType).value_bytes;
   const float* x = job.rows.x + row_begin * job.rows.x_stride;
   float* acc = job.acc + row_begin * kPanelCols;
   __m256 sums[kRows][kVecs];
 #pragma GCC unroll 4
-  for (int m = 0; m < kRows; ++m) {
+  for (std::ptrdiff_t m = 0; m < kRows; ++m) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVecs; ++v) {
+    for (std::ptrdiff_t v = 0; v < kVecs; ++v) {
       sums[m][v] = _mm256_loadu_ps(acc + m * kPanelCols + v * 8);
     }
   }
   const std::byte* row = job.panel + static_cast<std::ptrdiff_t>(job.k_begin) * kRowBytes;
-  for (int k = job.k_begin; k < job.k_end; ++k, row += kRowBytes) {
+  for (std::ptrdiff_t k = job.k_begin; k < job.k_end; ++k, row += kRowBytes) {
     __m256 value[kRows];
 #pragma GCC unroll 4
-    for (int m = 0; m < kRows; ++m) {
+    for (std::ptrdiff_t m = 0; m < kRows; ++m) {
       value[m] = _mm256_set1_ps(x[m * job.rows.x_stride + k]);
     }
 #pragma GCC unroll 4
-    for (int v = 0; v < kVecs; ++v) {
+    for (std::ptrdiff_t v = 0; v < kVecs; ++v) {
       const __m256 w = load_values<kType>(row, v);
 #pragma GCC unroll 4
-      for (int m = 0; m < kRows; ++m) {
+      for (std::ptrdiff_t m = 0; m < kRows; ++m) {
         sums[m][v] = _mm256_fmadd_ps(value[m], w, sums[m][v]);
       }
     }
   }
 #pragma GCC unroll 4
-  for (int m = 0; m < kRows; ++m) {
+  for (std::ptrdiff_t m = 0; m < kRows; ++m) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVecs; ++v) {
+    for (std::ptrdiff_t v = 0; v < kVecs; ++v) {
       _mm256_storeu_ps(acc + m * kPanelCols + v * 8, sums[m][v]);
     }
   }
@@ -80,8 +80,8 @@ template <DType kType>
 void unpack(const PanelJob& job, float* values) {
   constexpr int kRowBytes = kPanelCols * panel_layout(kType).value_bytes;
   const std::byte* row = job.panel + static_cast<std::ptrdiff_t>(job.k_begin) * kRowBytes;
-  for (int k = job.k_begin; k < job.k_end; ++k, row += kRowBytes, values += kPanelCols) {
-    for (int v = 0; v < kVecs; ++v) {
+  for (std::ptrdiff_t k = job.k_begin; k < job.k_end; ++k, row += kRowBytes, values += kPanelCols) {
+    for (std::ptrdiff_t v = 0; v < kVecs; ++v) {
       _mm256_storeu_ps(values + v * 8, load_values<kType>(row, v));
     }
   }

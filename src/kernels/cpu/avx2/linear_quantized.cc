@@ -49,23 +49,22 @@ class PackedGroup {
   static constexpr int kScales = kLayout.scales_per_group;
   static constexpr int kCodeBits = kLayout.code_bits;
 
-  HR_INLINE PackedGroup(const std::byte* panel, int group_idx) {
+  HR_INLINE PackedGroup(const std::byte* panel, std::ptrdiff_t group_idx) {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(panel);
-    block_ = bytes + static_cast<std::ptrdiff_t>(group_idx / kLayout.groups_per_block) *
-                         kLayout.block_bytes;
+    block_ = bytes + group_idx / kLayout.groups_per_block * kLayout.block_bytes;
     group_ =
         block_ + kLayout.header_bytes + group_idx % kLayout.groups_per_block * kLayout.group_bytes;
   }
 
   HR_INLINE void prefetch() const {
-    for (int i = 0; i < kLayout.group_bytes; i += 64) {
+    for (std::ptrdiff_t i = 0; i < kLayout.group_bytes; i += 64) {
       _mm_prefetch(reinterpret_cast<const char*>(group_ + i + kPrefetch), _MM_HINT_T0);
     }
   }
 
   // Steps `step` and `step + 4`; 8-bit codes as signed bytes.
-  template <int kHalf>
-  HR_INLINE __m256i codes(int step, int vec) const {
+  template <std::ptrdiff_t kHalf>
+  HR_INLINE __m256i codes(std::ptrdiff_t step, std::ptrdiff_t vec) const {
     const std::uint8_t* rows = group_ + kLayout.codes_at + vec * 32;
     if constexpr (kCodeBits == 8) {
       return _mm256_xor_si256(load(rows + (step + 4 * kHalf) * kCodeRowBytes),
@@ -78,16 +77,16 @@ class PackedGroup {
       return _mm256_or_si256(nibble, fifth_bits(step + 4 * kHalf, vec));
     } else if constexpr (kCodeBits == 6) {
       const __m256i pairs = load(group_ + kLayout.plane_at + kHalf * kCodeRowBytes + vec * 32);
-      const __m256i moved = step < 2 ? _mm256_slli_epi16(pairs, 4 - 2 * step)
-                                     : _mm256_srli_epi16(pairs, 2 * step - 4);
+      const __m256i moved = step < 2 ? _mm256_slli_epi16(pairs, static_cast<int>(4 - 2 * step))
+                                     : _mm256_srli_epi16(pairs, static_cast<int>(2 * step - 4));
       return _mm256_or_si256(nibble, _mm256_and_si256(moved, _mm256_set1_epi8(0x30)));
     } else {
       return nibble;
     }
   }
 
-  template <int kHalf>
-  HR_INLINE __m256 scale(int vec) const {
+  template <std::ptrdiff_t kHalf>
+  HR_INLINE __m256 scale(std::ptrdiff_t vec) const {
     if constexpr (kLayout.has_integer_scales) {
       const __m256 d = load_halves(block_ + vec * 16);
       const std::uint8_t* integers = group_ + vec * 8;
@@ -101,19 +100,19 @@ class PackedGroup {
     }
   }
 
-  HR_INLINE __m256 offset(int vec) const {
+  HR_INLINE __m256 offset(std::ptrdiff_t vec) const {
     if constexpr (kLayout.has_integer_scales) {
-      const __m256 dmin = load_halves(block_ + 2 * kPanelCols + vec * 16);
+      const __m256 dmin = load_halves(block_ + kHalvesBytes + vec * 16);
       const __m256 product = _mm256_mul_ps(dmin, load_u8(group_ + kPanelCols + vec * 8));
       return _mm256_xor_ps(product, _mm256_set1_ps(-0.0F));
     } else {
-      return load_halves(group_ + 2 * kPanelCols + vec * 16);
+      return load_halves(group_ + kHalvesBytes + vec * 16);
     }
   }
 
  private:
   // 32 bits to 16 in each byte whose bit is set.
-  HR_INLINE __m256i fifth_bits(int step, int vec) const {
+  HR_INLINE __m256i fifth_bits(std::ptrdiff_t step, std::ptrdiff_t vec) const {
     std::int32_t bits = 0;
     __builtin_memcpy(
         &bits, group_ + kLayout.plane_at + (vec / 2 * 8 + step) * 8 + vec % 2 * 4, sizeof(bits));
@@ -167,23 +166,22 @@ class UnpackedGroup {
   static constexpr int kScales = kScalesPerGroup;
   static constexpr int kCodeBits = kBits;
 
-  HR_INLINE UnpackedGroup(const UnpackedPanel& panel, int group_idx)
-      : codes_(panel.codes + static_cast<std::ptrdiff_t>(group_idx) * 8 * kCodeRowBytes),
-        scales_(panel.scales + static_cast<std::ptrdiff_t>(group_idx) * kScales * kPanelCols),
-        offsets_(kOffsets ? panel.offsets + static_cast<std::ptrdiff_t>(group_idx) * kPanelCols
-                          : nullptr) {}
+  HR_INLINE UnpackedGroup(const UnpackedPanel& panel, std::ptrdiff_t group_idx)
+      : codes_(panel.codes + group_idx * 8 * kCodeRowBytes),
+        scales_(panel.scales + group_idx * kScales * kPanelCols),
+        offsets_(kOffsets ? panel.offsets + group_idx * kPanelCols : nullptr) {}
 
   HR_INLINE void prefetch() const {}
 
-  template <int kHalf>
-  HR_INLINE __m256i codes(int step, int vec) const {
+  template <std::ptrdiff_t kHalf>
+  HR_INLINE __m256i codes(std::ptrdiff_t step, std::ptrdiff_t vec) const {
     return load(codes_ + (step + 4 * kHalf) * kCodeRowBytes + vec * 32);
   }
-  template <int kHalf>
-  HR_INLINE __m256 scale(int vec) const {
+  template <std::ptrdiff_t kHalf>
+  HR_INLINE __m256 scale(std::ptrdiff_t vec) const {
     return _mm256_loadu_ps(scales_ + (kScales == 2 ? kHalf * kPanelCols : 0) + vec * 8);
   }
-  HR_INLINE __m256 offset(int vec) const { return _mm256_loadu_ps(offsets_ + vec * 8); }
+  HR_INLINE __m256 offset(std::ptrdiff_t vec) const { return _mm256_loadu_ps(offsets_ + vec * 8); }
 
  private:
   const std::uint8_t* codes_;
@@ -212,7 +210,7 @@ template <int kRows>
 HR_INLINE void widen(const Sums<kRows>& words, Sums<kRows>& sums) {
   const __m256i ones = _mm256_set1_epi16(1);
 #pragma GCC unroll 4
-  for (int m = 0; m < kRows; ++m) {
+  for (std::ptrdiff_t m = 0; m < kRows; ++m) {
     sums.v[m][0] = _mm256_add_epi32(sums.v[m][0], _mm256_madd_epi16(words.v[m][0], ones));
     sums.v[m][1] = _mm256_add_epi32(sums.v[m][1], _mm256_madd_epi16(words.v[m][1], ones));
   }
@@ -228,19 +226,22 @@ HR_INLINE __m256i products(__m256i weights, __m256i codes) {
 }
 
 // Four steps of one half of a group for vectors vec and vec + 1.
-template <int kHalf, int kRows, typename Group>
-HR_INLINE void dot_half(
-    const Group& group, int vec, const std::int8_t* codes, std::int64_t stride, Sums<kRows>& sums) {
+template <std::ptrdiff_t kHalf, int kRows, typename Group>
+HR_INLINE void dot_half(const Group& group,
+                        std::ptrdiff_t vec,
+                        const std::int8_t* codes,
+                        std::int64_t stride,
+                        Sums<kRows>& sums) {
   constexpr int kSteps = Group::kCodeBits <= 5 ? 4 : (Group::kCodeBits == 6 ? 2 : 1);
 #pragma GCC unroll 4
-  for (int first = 0; first < 4; first += kSteps) {
+  for (std::ptrdiff_t first = 0; first < 4; first += kSteps) {
     Sums<kRows> words;
 #pragma GCC unroll 4
-    for (int step = first; step < first + kSteps; ++step) {
+    for (std::ptrdiff_t step = first; step < first + kSteps; ++step) {
       const __m256i w0 = group.template codes<kHalf>(step, vec);
       const __m256i w1 = group.template codes<kHalf>(step, vec + 1);
 #pragma GCC unroll 4
-      for (int m = 0; m < kRows; ++m) {
+      for (std::ptrdiff_t m = 0; m < kRows; ++m) {
         const __m256i four = broadcast4(codes + m * stride + step * 4 + kHalf * 16);
         const __m256i p0 = products<Group::kCodeBits>(w0, four);
         const __m256i p1 = products<Group::kCodeBits>(w1, four);
@@ -255,7 +256,7 @@ HR_INLINE void dot_half(
 template <int kRows, bool kZero>
 HR_INLINE void start(Sums<kRows>& sums, const std::int32_t* zero_terms, std::int64_t stride) {
 #pragma GCC unroll 4
-  for (int m = 0; m < kRows; ++m) {
+  for (std::ptrdiff_t m = 0; m < kRows; ++m) {
     const __m256i first =
         kZero ? _mm256_set1_epi32(zero_terms[m * stride]) : _mm256_setzero_si256();
     sums.v[m][0] = first;
@@ -265,19 +266,22 @@ HR_INLINE void start(Sums<kRows>& sums, const std::int32_t* zero_terms, std::int
 
 // Weight groups of 32.
 template <int kRows, typename Group>
-HR_INLINE void add_group(
-    const Group& group, int vec, const TileRows& rows, int group_idx, float* acc) {
+HR_INLINE void add_group(const Group& group,
+                         std::ptrdiff_t vec,
+                         const TileRows& rows,
+                         std::ptrdiff_t group_idx,
+                         float* acc) {
   constexpr bool kZero = !Group::kHasOffsets && Group::kCodeBits != 8;
   Sums<kRows> sums;
   start<kRows, kZero>(sums, rows.zero_terms + group_idx, rows.term_stride);
-  const std::int8_t* codes = rows.codes + static_cast<std::ptrdiff_t>(group_idx) * kGroup;
+  const std::int8_t* codes = rows.codes + group_idx * kGroup;
   dot_half<0, kRows>(group, vec, codes, rows.code_stride, sums);
   dot_half<1, kRows>(group, vec, codes, rows.code_stride, sums);
 #pragma GCC unroll 2
-  for (int i = 0; i < 2; ++i) {
+  for (std::ptrdiff_t i = 0; i < 2; ++i) {
     const __m256 scale = group.template scale<0>(vec + i);
 #pragma GCC unroll 4
-    for (int m = 0; m < kRows; ++m) {
+    for (std::ptrdiff_t m = 0; m < kRows; ++m) {
       float* out = acc + m * kPanelCols + (vec + i) * 8;
       const __m256 product =
           _mm256_mul_ps(scale, _mm256_set1_ps(rows.scales[m * rows.group_stride + group_idx]));
@@ -294,22 +298,25 @@ HR_INLINE void add_group(
 
 // Weight groups of 16: two scaled sums, then the activation's scale.
 template <int kRows, typename Group>
-HR_INLINE void add_halves(
-    const Group& group, int vec, const TileRows& rows, int group_idx, float* acc) {
+HR_INLINE void add_halves(const Group& group,
+                          std::ptrdiff_t vec,
+                          const TileRows& rows,
+                          std::ptrdiff_t group_idx,
+                          float* acc) {
   Sums<kRows> low;
   Sums<kRows> high;
-  const std::int32_t* zero_terms = rows.zero_terms + static_cast<std::ptrdiff_t>(group_idx) * 2;
-  const std::int8_t* codes = rows.codes + static_cast<std::ptrdiff_t>(group_idx) * kGroup;
+  const std::int32_t* zero_terms = rows.zero_terms + group_idx * 2;
+  const std::int8_t* codes = rows.codes + group_idx * kGroup;
   start<kRows, true>(low, zero_terms, rows.term_stride);
   dot_half<0, kRows>(group, vec, codes, rows.code_stride, low);
   start<kRows, true>(high, zero_terms + 1, rows.term_stride);
   dot_half<1, kRows>(group, vec, codes, rows.code_stride, high);
 #pragma GCC unroll 2
-  for (int i = 0; i < 2; ++i) {
+  for (std::ptrdiff_t i = 0; i < 2; ++i) {
     const __m256 low_scale = group.template scale<0>(vec + i);
     const __m256 high_scale = group.template scale<1>(vec + i);
 #pragma GCC unroll 4
-    for (int m = 0; m < kRows; ++m) {
+    for (std::ptrdiff_t m = 0; m < kRows; ++m) {
       float* out = acc + m * kPanelCols + (vec + i) * 8;
       __m256 both = _mm256_mul_ps(_mm256_cvtepi32_ps(low.v[m][i]), low_scale);
       both = _mm256_fmadd_ps(_mm256_cvtepi32_ps(high.v[m][i]), high_scale, both);
@@ -320,7 +327,10 @@ HR_INLINE void add_halves(
 }
 
 template <typename Group, int kRows, typename Panel>
-HR_INLINE void tile(const PanelJob& job, int row_begin, const Panel& panel, int panel_group_begin) {
+HR_INLINE void tile(const PanelJob& job,
+                    std::ptrdiff_t row_begin,
+                    const Panel& panel,
+                    int panel_group_begin) {
   const RowsView& all = job.rows;
   TileRows rows = {
       .codes = all.codes + row_begin * all.code_stride,
@@ -332,10 +342,10 @@ HR_INLINE void tile(const PanelJob& job, int row_begin, const Panel& panel, int 
       .term_stride = all.term_stride};
   float* acc = job.acc + row_begin * kPanelCols;
   const int group_end = job.k_end / kGroup;
-  for (int g = job.k_begin / kGroup; g < group_end; ++g) {
+  for (std::ptrdiff_t g = job.k_begin / kGroup; g < group_end; ++g) {
     const Group group(panel, g - panel_group_begin);
     group.prefetch();
-    for (int vec = 0; vec < kPanelCols / 8; vec += 2) {
+    for (std::ptrdiff_t vec = 0; vec < kPanelCols / 8; vec += 2) {
       if constexpr (Group::kScales == 2) {
         add_halves<kRows>(group, vec, rows, g, acc);
       } else {
@@ -369,12 +379,12 @@ void unpack(const PanelJob& job, const UnpackedPanel& out) {
   std::uint8_t* codes = out.codes;
   float* scales = out.scales;
   float* offsets = out.offsets;
-  for (int g = job.k_begin / kGroup; g < job.k_end / kGroup; ++g) {
+  for (std::ptrdiff_t g = job.k_begin / kGroup; g < job.k_end / kGroup; ++g) {
     const Group group(job.panel, g);
     group.prefetch();
-    for (int vec = 0; vec < kPanelCols / 8; ++vec) {
+    for (std::ptrdiff_t vec = 0; vec < kPanelCols / 8; ++vec) {
 #pragma GCC unroll 4
-      for (int step = 0; step < 4; ++step) {
+      for (std::ptrdiff_t step = 0; step < 4; ++step) {
         std::uint8_t* row = codes + step * kCodeRowBytes + vec * 32;
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(row), group.template codes<0>(step, vec));
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(row + 4 * kCodeRowBytes),

@@ -9,8 +9,9 @@ namespace {
 
 #define HR_INLINE inline __attribute__((always_inline))
 
-HR_INLINE __m256i first_lanes(int n) {
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+HR_INLINE __m256i first_lanes(std::ptrdiff_t n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
 HR_INLINE __m256 absolute(__m256 x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), x); }
@@ -83,8 +84,8 @@ enum class Gate { kSilu, kGeluTanh };
 
 template <Gate kGate>
 HR_INLINE void finish_gated(const FinishJob& job) {
-  for (int m = 0; m < job.num_rows; ++m) {
-    for (int col = 0; col < job.num_cols; col += 8) {
+  for (std::ptrdiff_t m = 0; m < job.num_rows; ++m) {
+    for (std::ptrdiff_t col = 0; col < job.num_cols; col += 8) {
       const __m256 gate = segment_sum(job, job.acc + m * kPanelCols + col);
       const __m256 up = segment_sum(job, job.up_acc + m * kPanelCols + col);
       const __m256 active = kGate == Gate::kSilu ? silu(gate) : gelu_tanh(gate);
@@ -105,7 +106,7 @@ HR_INLINE __m128i narrow(__m256i a, __m256i b) {
 void normalize_row(const float* x, const float* weight, float eps, int dim, float* y) {
   __m256 low = _mm256_setzero_ps();
   __m256 high = _mm256_setzero_ps();
-  for (int k = 0; k < dim; k += 16) {
+  for (std::ptrdiff_t k = 0; k < dim; k += 16) {
     const __m256 a = _mm256_maskload_ps(x + k, first_lanes(dim - k));
     low = _mm256_fmadd_ps(a, a, low);
     if (dim - k > 8) {
@@ -115,7 +116,7 @@ void normalize_row(const float* x, const float* weight, float eps, int dim, floa
   }
   const float mean = add_lanes(_mm256_add_ps(low, high)) / static_cast<float>(dim);
   const __m256 inverse = _mm256_set1_ps(1.0F / _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(mean + eps))));
-  for (int k = 0; k < dim; k += 8) {
+  for (std::ptrdiff_t k = 0; k < dim; k += 8) {
     const __m256i mask = first_lanes(dim - k);
     const __m256 scaled = _mm256_mul_ps(_mm256_maskload_ps(x + k, mask), inverse);
     _mm256_maskstore_ps(y + k, mask, _mm256_mul_ps(scaled, _mm256_maskload_ps(weight + k, mask)));
@@ -123,10 +124,10 @@ void normalize_row(const float* x, const float* weight, float eps, int dim, floa
 }
 
 void quantize_row(const float* x, int dim, std::int8_t* codes, float* scales, std::int32_t* sums) {
-  for (int g = 0; g < dim / kGroup; ++g) {
+  for (std::ptrdiff_t g = 0; g < dim / kGroup; ++g) {
     __m256 v[4];
     __m256 largest = _mm256_setzero_ps();
-    for (int i = 0; i < 4; ++i) {
+    for (std::ptrdiff_t i = 0; i < 4; ++i) {
       v[i] = _mm256_loadu_ps(x + g * kGroup + i * 8);
       largest = _mm256_max_ps(largest, absolute(v[i]));
     }
@@ -135,7 +136,7 @@ void quantize_row(const float* x, int dim, std::int8_t* codes, float* scales, st
     scales[g] = zero ? 0.0F : amax / 127.0F;
     const __m256 inverse = _mm256_set1_ps(zero ? 0.0F : 127.0F / amax);
     __m256i q[4];
-    for (int i = 0; i < 4; ++i) {
+    for (std::ptrdiff_t i = 0; i < 4; ++i) {
       q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(v[i], inverse));
     }
     _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + g * kGroup), narrow(q[0], q[1]));
@@ -146,8 +147,8 @@ void quantize_row(const float* x, int dim, std::int8_t* codes, float* scales, st
 }
 
 void finish(const FinishJob& job) {
-  for (int m = 0; m < job.num_rows; ++m) {
-    for (int col = 0; col < job.num_cols; col += 8) {
+  for (std::ptrdiff_t m = 0; m < job.num_rows; ++m) {
+    for (std::ptrdiff_t col = 0; col < job.num_cols; col += 8) {
       const __m256i mask = first_lanes(job.num_cols - col);
       float* out = job.out + m * job.out_stride + col;
       __m256 value = segment_sum(job, job.acc + m * kPanelCols + col);

@@ -12,7 +12,7 @@ namespace {
 constexpr int kTileRows = 6;
 
 template <DType kType>
-HR_INLINE __m512 load_values(const std::byte* row, int vec) {
+HR_INLINE __m512 load_values(const std::byte* row, std::ptrdiff_t vec) {
   if constexpr (kType == DType::kF32) {
     return _mm512_loadu_ps(reinterpret_cast<const float*>(row) + vec * 16);
   } else {
@@ -26,18 +26,18 @@ HR_INLINE __m512 load_values(const std::byte* row, int vec) {
 }
 
 template <DType kType, int kRows>
-HR_INLINE void tile(const PanelJob& job, int row_begin) {
+HR_INLINE void tile(const PanelJob& job, std::ptrdiff_t row_begin) {
   constexpr int kRowBytes = kPanelCols * panel_layout(kType).value_bytes;
   const float* x = job.rows.x + row_begin * job.rows.x_stride;
   float* acc = job.acc + row_begin * kPanelCols;
   __m512 sums[kRows][2];
 #pragma GCC unroll 8
-  for (int m = 0; m < kRows; ++m) {
+  for (std::ptrdiff_t m = 0; m < kRows; ++m) {
     sums[m][0] = _mm512_loadu_ps(acc + m * kPanelCols);
     sums[m][1] = _mm512_loadu_ps(acc + m * kPanelCols + 16);
   }
   const std::byte* row = job.panel + static_cast<std::ptrdiff_t>(job.k_begin) * kRowBytes;
-  for (int k = job.k_begin; k < job.k_end; ++k, row += kRowBytes) {
+  for (std::ptrdiff_t k = job.k_begin; k < job.k_end; ++k, row += kRowBytes) {
     _mm_prefetch(reinterpret_cast<const char*>(row) + 4096, _MM_HINT_T0);
     if constexpr (kType == DType::kF32) {
       _mm_prefetch(reinterpret_cast<const char*>(row) + 4160, _MM_HINT_T0);
@@ -45,14 +45,14 @@ HR_INLINE void tile(const PanelJob& job, int row_begin) {
     const __m512 w0 = load_values<kType>(row, 0);
     const __m512 w1 = load_values<kType>(row, 1);
 #pragma GCC unroll 8
-    for (int m = 0; m < kRows; ++m) {
+    for (std::ptrdiff_t m = 0; m < kRows; ++m) {
       const __m512 value = _mm512_set1_ps(x[m * job.rows.x_stride + k]);
       sums[m][0] = _mm512_fmadd_ps(value, w0, sums[m][0]);
       sums[m][1] = _mm512_fmadd_ps(value, w1, sums[m][1]);
     }
   }
 #pragma GCC unroll 8
-  for (int m = 0; m < kRows; ++m) {
+  for (std::ptrdiff_t m = 0; m < kRows; ++m) {
     _mm512_storeu_ps(acc + m * kPanelCols, sums[m][0]);
     _mm512_storeu_ps(acc + m * kPanelCols + 16, sums[m][1]);
   }
@@ -84,8 +84,8 @@ template <DType kType>
 void unpack(const PanelJob& job, float* values) {
   constexpr int kRowBytes = kPanelCols * panel_layout(kType).value_bytes;
   const std::byte* row = job.panel + static_cast<std::ptrdiff_t>(job.k_begin) * kRowBytes;
-  for (int k = job.k_begin; k < job.k_end; ++k, row += kRowBytes, values += kPanelCols) {
-    for (int v = 0; v < 2; ++v) {
+  for (std::ptrdiff_t k = job.k_begin; k < job.k_end; ++k, row += kRowBytes, values += kPanelCols) {
+    for (std::ptrdiff_t v = 0; v < 2; ++v) {
       _mm512_storeu_ps(values + v * 16, load_values<kType>(row, v));
     }
   }

@@ -53,23 +53,22 @@ class PackedGroup {
   static constexpr bool kHasOffsets = kLayout.has_offsets;
   static constexpr int kScales = kLayout.scales_per_group;
 
-  HR_INLINE PackedGroup(const std::byte* panel, int group_idx) {
+  HR_INLINE PackedGroup(const std::byte* panel, std::ptrdiff_t group_idx) {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(panel);
-    block_ = bytes + static_cast<std::ptrdiff_t>(group_idx / kLayout.groups_per_block) *
-                         kLayout.block_bytes;
+    block_ = bytes + group_idx / kLayout.groups_per_block * kLayout.block_bytes;
     group_ =
         block_ + kLayout.header_bytes + group_idx % kLayout.groups_per_block * kLayout.group_bytes;
   }
 
   HR_INLINE void prefetch() const {
-    for (int i = 0; i < kLayout.group_bytes; i += 64) {
+    for (std::ptrdiff_t i = 0; i < kLayout.group_bytes; i += 64) {
       _mm_prefetch(reinterpret_cast<const char*>(group_ + i + kPrefetch), _MM_HINT_T0);
     }
   }
 
   // Steps `step` and `step + 4` of vector `vec`.
-  template <int kHalf>
-  HR_INLINE __m512i codes(int step, int vec) const {
+  template <std::ptrdiff_t kHalf>
+  HR_INLINE __m512i codes(std::ptrdiff_t step, std::ptrdiff_t vec) const {
     const std::uint8_t* rows = group_ + kLayout.codes_at + vec * 64;
     if constexpr (kLayout.code_bits == 8) {
       return load(rows + (step + 4 * kHalf) * kCodeRowBytes);
@@ -95,8 +94,8 @@ class PackedGroup {
     }
   }
 
-  template <int kHalf>
-  HR_INLINE __m512 scale(int vec) const {
+  template <std::ptrdiff_t kHalf>
+  HR_INLINE __m512 scale(std::ptrdiff_t vec) const {
     if constexpr (kLayout.has_integer_scales) {
       const __m512 d = load_halves(block_ + vec * 32);
       const std::uint8_t* integers = group_ + vec * 16;
@@ -110,13 +109,13 @@ class PackedGroup {
     }
   }
 
-  HR_INLINE __m512 offset(int vec) const {
+  HR_INLINE __m512 offset(std::ptrdiff_t vec) const {
     if constexpr (kLayout.has_integer_scales) {
-      const __m512 dmin = load_halves(block_ + 2 * kPanelCols + vec * 32);
+      const __m512 dmin = load_halves(block_ + kHalvesBytes + vec * 32);
       const __m512 product = _mm512_mul_ps(dmin, load_u8(group_ + kPanelCols + vec * 16));
       return _mm512_xor_ps(product, _mm512_set1_ps(-0.0F));
     } else {
-      return load_halves(group_ + 2 * kPanelCols + vec * 32);
+      return load_halves(group_ + kHalvesBytes + vec * 32);
     }
   }
 
@@ -132,23 +131,22 @@ class UnpackedGroup {
   static constexpr bool kHasOffsets = kOffsets;
   static constexpr int kScales = kScalesPerGroup;
 
-  HR_INLINE UnpackedGroup(const UnpackedPanel& panel, int group_idx)
-      : codes_(panel.codes + static_cast<std::ptrdiff_t>(group_idx) * 8 * kCodeRowBytes),
-        scales_(panel.scales + static_cast<std::ptrdiff_t>(group_idx) * kScales * kPanelCols),
-        offsets_(kOffsets ? panel.offsets + static_cast<std::ptrdiff_t>(group_idx) * kPanelCols
-                          : nullptr) {}
+  HR_INLINE UnpackedGroup(const UnpackedPanel& panel, std::ptrdiff_t group_idx)
+      : codes_(panel.codes + group_idx * 8 * kCodeRowBytes),
+        scales_(panel.scales + group_idx * kScales * kPanelCols),
+        offsets_(kOffsets ? panel.offsets + group_idx * kPanelCols : nullptr) {}
 
   HR_INLINE void prefetch() const {}
 
-  template <int kHalf>
-  HR_INLINE __m512i codes(int step, int vec) const {
+  template <std::ptrdiff_t kHalf>
+  HR_INLINE __m512i codes(std::ptrdiff_t step, std::ptrdiff_t vec) const {
     return load(codes_ + (step + 4 * kHalf) * kCodeRowBytes + vec * 64);
   }
-  template <int kHalf>
-  HR_INLINE __m512 scale(int vec) const {
+  template <std::ptrdiff_t kHalf>
+  HR_INLINE __m512 scale(std::ptrdiff_t vec) const {
     return _mm512_loadu_ps(scales_ + (kScales == 2 ? kHalf * kPanelCols : 0) + vec * 16);
   }
-  HR_INLINE __m512 offset(int vec) const { return _mm512_loadu_ps(offsets_ + vec * 16); }
+  HR_INLINE __m512 offset(std::ptrdiff_t vec) const { return _mm512_loadu_ps(offsets_ + vec * 16); }
 
  private:
   const std::uint8_t* codes_;
@@ -177,17 +175,17 @@ struct Floats {
 };
 
 // Four steps of one half of a group: k 16 kHalf .. 16 kHalf + 15.
-template <int kHalf, int kRows, typename Group>
+template <std::ptrdiff_t kHalf, int kRows, typename Group>
 HR_INLINE void dot_half(const Group& group,
                         const std::int8_t* codes,
                         std::int64_t stride,
                         Sums<kRows>& sums) {
 #pragma GCC unroll 4
-  for (int step = 0; step < 4; ++step) {
+  for (std::ptrdiff_t step = 0; step < 4; ++step) {
     const __m512i w0 = group.template codes<kHalf>(step, 0);
     const __m512i w1 = group.template codes<kHalf>(step, 1);
 #pragma GCC unroll 8
-    for (int m = 0; m < kRows; ++m) {
+    for (std::ptrdiff_t m = 0; m < kRows; ++m) {
       const __m512i four = broadcast4(codes + m * stride + step * 4 + kHalf * 16);
       sums.v[m][0] = dot4(sums.v[m][0], w0, four);
       sums.v[m][1] = dot4(sums.v[m][1], w1, four);
@@ -198,7 +196,7 @@ HR_INLINE void dot_half(const Group& group,
 template <int kRows, bool kZero>
 HR_INLINE void start(Sums<kRows>& sums, const std::int32_t* zero_terms, std::int64_t stride) {
 #pragma GCC unroll 8
-  for (int m = 0; m < kRows; ++m) {
+  for (std::ptrdiff_t m = 0; m < kRows; ++m) {
     const __m512i first =
         kZero ? _mm512_set1_epi32(zero_terms[m * stride]) : _mm512_setzero_si512();
     sums.v[m][0] = first;
@@ -210,18 +208,18 @@ HR_INLINE void start(Sums<kRows>& sums, const std::int32_t* zero_terms, std::int
 template <int kRows, typename Group>
 HR_INLINE void add_group(const Group& group,
                          const TileRows& rows,
-                         int group_idx,
+                         std::ptrdiff_t group_idx,
                          Floats<kRows>& acc) {
   Sums<kRows> sums;
   start<kRows, !Group::kHasOffsets>(sums, rows.zero_terms + group_idx, rows.term_stride);
-  const std::int8_t* codes = rows.codes + static_cast<std::ptrdiff_t>(group_idx) * kGroup;
+  const std::int8_t* codes = rows.codes + group_idx * kGroup;
   dot_half<0, kRows>(group, codes, rows.code_stride, sums);
   dot_half<1, kRows>(group, codes, rows.code_stride, sums);
 #pragma GCC unroll 2
-  for (int vec = 0; vec < 2; ++vec) {
+  for (std::ptrdiff_t vec = 0; vec < 2; ++vec) {
     const __m512 scale = group.template scale<0>(vec);
 #pragma GCC unroll 8
-    for (int m = 0; m < kRows; ++m) {
+    for (std::ptrdiff_t m = 0; m < kRows; ++m) {
       const __m512 product =
           _mm512_mul_ps(scale, _mm512_set1_ps(rows.scales[m * rows.group_stride + group_idx]));
       acc.v[m][vec] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums.v[m][vec]), product, acc.v[m][vec]);
@@ -229,7 +227,7 @@ HR_INLINE void add_group(const Group& group,
     if constexpr (Group::kHasOffsets) {
       const __m512 offset = group.offset(vec);
 #pragma GCC unroll 8
-      for (int m = 0; m < kRows; ++m) {
+      for (std::ptrdiff_t m = 0; m < kRows; ++m) {
         const __m512 sum = _mm512_set1_ps(rows.scaled_sums[m * rows.group_stride + group_idx]);
         acc.v[m][vec] = _mm512_fmadd_ps(offset, sum, acc.v[m][vec]);
       }
@@ -241,29 +239,29 @@ HR_INLINE void add_group(const Group& group,
 template <int kRows, typename Group>
 HR_INLINE void add_halves(const Group& group,
                           const TileRows& rows,
-                          int group_idx,
+                          std::ptrdiff_t group_idx,
                           Floats<kRows>& acc) {
   Sums<kRows> sums;
   Floats<kRows> scaled;
-  const std::int32_t* zero_terms = rows.zero_terms + static_cast<std::ptrdiff_t>(group_idx) * 2;
-  const std::int8_t* codes = rows.codes + static_cast<std::ptrdiff_t>(group_idx) * kGroup;
+  const std::int32_t* zero_terms = rows.zero_terms + group_idx * 2;
+  const std::int8_t* codes = rows.codes + group_idx * kGroup;
   start<kRows, true>(sums, zero_terms, rows.term_stride);
   dot_half<0, kRows>(group, codes, rows.code_stride, sums);
 #pragma GCC unroll 2
-  for (int vec = 0; vec < 2; ++vec) {
+  for (std::ptrdiff_t vec = 0; vec < 2; ++vec) {
     const __m512 scale = group.template scale<0>(vec);
 #pragma GCC unroll 8
-    for (int m = 0; m < kRows; ++m) {
+    for (std::ptrdiff_t m = 0; m < kRows; ++m) {
       scaled.v[m][vec] = _mm512_mul_ps(_mm512_cvtepi32_ps(sums.v[m][vec]), scale);
     }
   }
   start<kRows, true>(sums, zero_terms + 1, rows.term_stride);
   dot_half<1, kRows>(group, codes, rows.code_stride, sums);
 #pragma GCC unroll 2
-  for (int vec = 0; vec < 2; ++vec) {
+  for (std::ptrdiff_t vec = 0; vec < 2; ++vec) {
     const __m512 scale = group.template scale<1>(vec);
 #pragma GCC unroll 8
-    for (int m = 0; m < kRows; ++m) {
+    for (std::ptrdiff_t m = 0; m < kRows; ++m) {
       const __m512 both =
           _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums.v[m][vec]), scale, scaled.v[m][vec]);
       const __m512 row_scale = _mm512_set1_ps(rows.scales[m * rows.group_stride + group_idx]);
@@ -274,7 +272,10 @@ HR_INLINE void add_halves(const Group& group,
 
 // kRows rows against a panel; source(g) is group g of it, counted like the rows' groups.
 template <typename Group, int kRows, typename Panel>
-HR_INLINE void tile(const PanelJob& job, int row_begin, const Panel& panel, int panel_group_begin) {
+HR_INLINE void tile(const PanelJob& job,
+                    std::ptrdiff_t row_begin,
+                    const Panel& panel,
+                    int panel_group_begin) {
   const RowsView& all = job.rows;
   TileRows rows = {
       .codes = all.codes + row_begin * all.code_stride,
@@ -287,12 +288,12 @@ HR_INLINE void tile(const PanelJob& job, int row_begin, const Panel& panel, int 
   float* out = job.acc + row_begin * kPanelCols;
   Floats<kRows> acc;
 #pragma GCC unroll 8
-  for (int m = 0; m < kRows; ++m) {
+  for (std::ptrdiff_t m = 0; m < kRows; ++m) {
     acc.v[m][0] = _mm512_loadu_ps(out + m * kPanelCols);
     acc.v[m][1] = _mm512_loadu_ps(out + m * kPanelCols + 16);
   }
   const int group_end = job.k_end / kGroup;
-  for (int g = job.k_begin / kGroup; g < group_end; ++g) {
+  for (std::ptrdiff_t g = job.k_begin / kGroup; g < group_end; ++g) {
     const Group group(panel, g - panel_group_begin);
     group.prefetch();
     if constexpr (Group::kScales == 2) {
@@ -302,7 +303,7 @@ HR_INLINE void tile(const PanelJob& job, int row_begin, const Panel& panel, int 
     }
   }
 #pragma GCC unroll 8
-  for (int m = 0; m < kRows; ++m) {
+  for (std::ptrdiff_t m = 0; m < kRows; ++m) {
     _mm512_storeu_ps(out + m * kPanelCols, acc.v[m][0]);
     _mm512_storeu_ps(out + m * kPanelCols + 16, acc.v[m][1]);
   }
@@ -342,13 +343,13 @@ void unpack(const PanelJob& job, const UnpackedPanel& out) {
   std::uint8_t* codes = out.codes;
   float* scales = out.scales;
   float* offsets = out.offsets;
-  for (int g = job.k_begin / kGroup; g < job.k_end / kGroup; ++g) {
+  for (std::ptrdiff_t g = job.k_begin / kGroup; g < job.k_end / kGroup; ++g) {
     const Group group(job.panel, g);
     group.prefetch();
 #pragma GCC unroll 2
-    for (int vec = 0; vec < 2; ++vec) {
+    for (std::ptrdiff_t vec = 0; vec < 2; ++vec) {
 #pragma GCC unroll 4
-      for (int step = 0; step < 4; ++step) {
+      for (std::ptrdiff_t step = 0; step < 4; ++step) {
         std::uint8_t* row = codes + step * kCodeRowBytes + vec * 64;
         _mm512_storeu_si512(row, group.template codes<0>(step, vec));
         _mm512_storeu_si512(row + 4 * kCodeRowBytes, group.template codes<1>(step, vec));

@@ -9,7 +9,7 @@ namespace {
 
 #define HR_INLINE inline __attribute__((always_inline))
 
-HR_INLINE __mmask16 first_lanes(int n) { return static_cast<__mmask16>((1U << n) - 1U); }
+HR_INLINE __mmask16 first_lanes(std::ptrdiff_t n) { return static_cast<__mmask16>((1U << n) - 1U); }
 
 // lanes i and i + 8, then i + 4, i + 2, i + 1: the scalar tier's order.
 HR_INLINE float add_lanes(__m512 v) {
@@ -75,8 +75,8 @@ enum class Gate { kSilu, kGeluTanh };
 
 template <Gate kGate>
 HR_INLINE void finish_gated(const FinishJob& job) {
-  for (int m = 0; m < job.num_rows; ++m) {
-    for (int col = 0; col < job.num_cols; col += 16) {
+  for (std::ptrdiff_t m = 0; m < job.num_rows; ++m) {
+    for (std::ptrdiff_t col = 0; col < job.num_cols; col += 16) {
       const __mmask16 mask = job.num_cols - col >= 16 ? 0xFFFF : first_lanes(job.num_cols - col);
       const __m512 gate = segment_sum(job, job.acc + m * kPanelCols + col);
       const __m512 up = segment_sum(job, job.up_acc + m * kPanelCols + col);
@@ -90,14 +90,14 @@ HR_INLINE void finish_gated(const FinishJob& job) {
 
 void normalize_row(const float* x, const float* weight, float eps, int dim, float* y) {
   __m512 squares = _mm512_setzero_ps();
-  for (int k = 0; k < dim; k += 16) {
+  for (std::ptrdiff_t k = 0; k < dim; k += 16) {
     const __mmask16 mask = dim - k >= 16 ? 0xFFFF : first_lanes(dim - k);
     const __m512 value = _mm512_maskz_loadu_ps(mask, x + k);
     squares = _mm512_fmadd_ps(value, value, squares);
   }
   const float mean = add_lanes(squares) / static_cast<float>(dim);
   const __m512 inverse = _mm512_set1_ps(1.0F / _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(mean + eps))));
-  for (int k = 0; k < dim; k += 16) {
+  for (std::ptrdiff_t k = 0; k < dim; k += 16) {
     const __mmask16 mask = dim - k >= 16 ? 0xFFFF : first_lanes(dim - k);
     const __m512 scaled = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, x + k), inverse);
     _mm512_mask_storeu_ps(
@@ -107,7 +107,7 @@ void normalize_row(const float* x, const float* weight, float eps, int dim, floa
 
 void quantize_row(const float* x, int dim, std::int8_t* codes, float* scales, std::int32_t* sums) {
   const __m256i ones = _mm256_set1_epi8(1);
-  for (int g = 0; g < dim / kGroup; ++g) {
+  for (std::ptrdiff_t g = 0; g < dim / kGroup; ++g) {
     const __m512 low = _mm512_loadu_ps(x + g * kGroup);
     const __m512 high = _mm512_loadu_ps(x + g * kGroup + 16);
     const float amax = max_lanes(_mm512_max_ps(_mm512_abs_ps(low), _mm512_abs_ps(high)));
@@ -130,8 +130,8 @@ void quantize_row(const float* x, int dim, std::int8_t* codes, float* scales, st
 }
 
 void finish(const FinishJob& job) {
-  for (int m = 0; m < job.num_rows; ++m) {
-    for (int col = 0; col < job.num_cols; col += 16) {
+  for (std::ptrdiff_t m = 0; m < job.num_rows; ++m) {
+    for (std::ptrdiff_t col = 0; col < job.num_cols; col += 16) {
       const __mmask16 mask = job.num_cols - col >= 16 ? 0xFFFF : first_lanes(job.num_cols - col);
       float* out = job.out + m * job.out_stride + col;
       __m512 value = segment_sum(job, job.acc + m * kPanelCols + col);
