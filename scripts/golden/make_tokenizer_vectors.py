@@ -10,7 +10,9 @@ The reference is built from each file's own vocabulary:
   * smollm2, qwen2.5-coder: Hugging Face `tokenizers`, byte-level BPE with the normalizer and pre-tokenizer of the
     models' own tokenizer.json.
   * gemma3: `sentencepiece`, the implementation the model was trained with. The conversion of a GGUF in transformers
-    makes a unigram model of it, which splits differently, and the file holds no merges to build a Hugging Face BPE from.
+    makes a unigram model of it, which splits differently, and the file holds no merges to build a Hugging Face BPE from. One built
+    from the scores gives the same ids but for runs of more than 31 spaces and for a typed U+2581 beside spaces
+    (14 of the 2,600 strings).
 
 Output: strings.json, and for each model NAME.ids: for each string two lists of ids, special tokens read as tokens, then
 read as text; a list is its length + 1 and its ids, 0 where the second list equals the first; all numbers LEB128.
