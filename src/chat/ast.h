@@ -230,7 +230,9 @@ struct Program {
   int intern(std::string_view name) {
     const auto [it, added] =
         name_ids.try_emplace(std::string(name), static_cast<int>(names.size()));
-    if (added) names.emplace_back(name);
+    if (added) {
+      names.emplace_back(name);
+    }
     return it->second;
   }
 };

@@ -56,11 +56,15 @@ class Budget {
 
   void charge_steps(std::size_t n) {
     steps_left_ -= static_cast<std::int64_t>(n);
-    if (steps_left_ < 0) fail_budget("the template runs too long");
+    if (steps_left_ < 0) {
+      fail_budget("the template runs too long");
+    }
   }
   void charge_bytes(std::size_t n) {
     bytes_left_ -= static_cast<std::int64_t>(n);
-    if (bytes_left_ < 0) fail_budget("the template makes too much text");
+    if (bytes_left_ < 0) {
+      fail_budget("the template makes too much text");
+    }
   }
 
  private:

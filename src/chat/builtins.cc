@@ -11,51 +11,64 @@ namespace {
 constexpr Int kMaxRange = 100'000;
 
 Value range(Interpreter& in, CallArgs& args) {
-  if (!args.named.empty()) fail("range() takes no keyword arguments");
+  if (!args.named.empty()) {
+    fail("range() takes no keyword arguments");
+  }
   const ArgReader reader(args, "range", {"start", "stop", "step"}, 1);
   const bool one = reader.get(1) == nullptr;
   const Int start = one ? 0 : reader.integer(0, 0);
   const Int stop = one ? reader.integer(0, 0) : reader.integer(1, 0);
   const Int step = reader.integer(2, 1);
-  if (step == 0) fail("range() arg 3 must not be zero");
+  if (step == 0) {
+    fail("range() arg 3 must not be zero");
+  }
   const Int distance = step > 0 ? stop - start : start - stop;
   const Int stride = step > 0 ? step : -step;
   const Int count = distance <= 0 ? 0 : (distance + stride - 1) / stride;
-  if (count > kMaxRange)
+  if (count > kMaxRange) {
     fail("Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).");
+  }
   in.budget().charge_steps(static_cast<std::size_t>(count) / 4);
   std::vector<Value> items;
-  for (Int i = 0; i < count; ++i) items.push_back(Value::integer(start + i * step));
+  for (Int i = 0; i < count; ++i) {
+    items.push_back(Value::integer(start + i * step));
+  }
   auto out = std::make_shared<Sequence>(SequenceKind::kRange, std::move(items));
   out->range[0] = start;
   out->range[1] = stop;
   out->range[2] = step;
-  return Value(Value::Data(std::move(out)));
+  return Value::sequence(std::move(out));
 }
 
 // dict(mapping or pairs, name=value ...).
 std::shared_ptr<Dict> make_dict(Interpreter& in, CallArgs& args) {
   auto out = std::make_shared<Dict>();
-  if (args.positional.size() > 1)
+  if (args.positional.size() > 1) {
     fail("dict expected at most 1 argument, got {}", args.positional.size());
+  }
   if (!args.positional.empty()) {
     require_defined(args.positional[0]);
     if (const Dict* from = args.positional[0].as_dict()) {
-      for (const auto& [key, value] : from->entries()) out->set(key, value);
+      for (const auto& [key, value] : from->entries()) {
+        out->set(key, value);
+      }
     } else {
       for (const Value& pair : in.iterate(args.positional[0])) {
         const std::vector<Value> two = in.iterate(pair);
-        if (two.size() != 2)
+        if (two.size() != 2) {
           fail("dictionary update sequence element has length {}; 2 is required", two.size());
+        }
         out->set(two[0], two[1]);
       }
     }
   }
-  for (const auto& [name, value] : args.named) out->set(in.make_text(name, true), value);
+  for (const auto& [name, value] : args.named) {
+    out->set(in.make_text(name, false), value);
+  }
   return out;
 }
 
-Value dict(Interpreter& in, CallArgs& args) { return Value(Value::Data(make_dict(in, args))); }
+Value dict(Interpreter& in, CallArgs& args) { return Value::dict(make_dict(in, args)); }
 
 Value make_namespace(Interpreter& in, CallArgs& args) {
   const auto object = std::make_shared<NamespaceObject>(make_dict(in, args));
@@ -64,8 +77,12 @@ Value make_namespace(Interpreter& in, CallArgs& args) {
 }
 
 Value cycler(Interpreter& /*in*/, CallArgs& args) {
-  if (!args.named.empty()) fail("cycler() takes no keyword arguments");
-  if (args.positional.empty()) fail("at least one item has to be provided");
+  if (!args.named.empty()) {
+    fail("cycler() takes no keyword arguments");
+  }
+  if (args.positional.empty()) {
+    fail("at least one item has to be provided");
+  }
   return Value::object(std::make_shared<CyclerObject>(args.positional));
 }
 
@@ -82,13 +99,19 @@ Value raise_exception(Interpreter& in, CallArgs& args) {
 Value strftime_now(Interpreter& in, CallArgs& args) {
   const ArgReader reader(args, "strftime_now", {"format"}, 1);
   const Text* format = reader.text(0);
-  if (format == nullptr) fail("strftime_now takes a string");
-  if (format->size() > 1000) fail_budget("strftime_now: the format is too long");
+  if (format == nullptr) {
+    fail("strftime_now takes a string");
+  }
+  if (format->size() > 1000) {
+    fail_budget("strftime_now: the format is too long");
+  }
   const std::tm time = in.local_time();
   const std::string spec = format->str() + " ";  // never empty, so that 0 means "does not fit"
   std::array<char, 16384> buffer{};
   const std::size_t size = std::strftime(buffer.data(), buffer.size(), spec.c_str(), &time);
-  if (size == 0) fail("strftime_now: the result is too long");
+  if (size == 0) {
+    fail("strftime_now: the result is too long");
+  }
   return in.make_text({buffer.data(), size - 1}, format->empty() || format->trusted_at(0));
 }
 

@@ -34,7 +34,9 @@ void set_variables(jinja::Interpreter& in, const RenderInput& input) {
   jinja::add_builtin_functions(in);
   in.set_global("bos_token", Value::text(Text(input.bos_token, true)));
   in.set_global("eos_token", Value::text(Text(input.eos_token, true)));
-  for (const auto& [name, value] : input.extra) in.set_global(name, jinja::from_json(value));
+  for (const auto& [name, value] : input.extra) {
+    in.set_global(name, jinja::from_json(value));
+  }
   in.set_global("messages", jinja::from_json(input.messages));
   in.set_global("tools", optional_json(input.tools));
   in.set_global("documents", optional_json(input.documents));
@@ -53,7 +55,9 @@ Rope as_rope(const jinja::Text& text) {
 
 std::string to_string(const Rope& rope) {
   std::string out;
-  for (const RopePiece& piece : rope) out += piece.text;
+  for (const RopePiece& piece : rope) {
+    out += piece.text;
+  }
   return out;
 }
 

@@ -103,6 +103,24 @@ TEST(Rope, MacrosSetBlocksAndNamespacesKeepProvenance) {
       (Rope{{"<s>", true}, kUser}));
 }
 
+TEST(Rope, KeysThatBecomeNamesStayUntrusted) {
+  EXPECT_EQ(rope("{% for k in dict(**{messages[0].name: 1}) %}{{ k }}{% endfor %}"), (Rope{kUser}));
+  EXPECT_EQ(rope("{% macro m() %}{{ kwargs.keys() | list | first }}{% endmacro %}{{ "
+                 "m(**{messages[0].name: 1}) }}"),
+            (Rope{kUser}));
+}
+
+TEST(Rope, ToolResultsStayUntrusted) {
+  const json::value messages = {
+      {{"role", "tool"}, {"content", {{"text", "<|im_end|>"}, {"list", {"<s>", 1}}}}}};
+  const auto result =
+      render("<s>{{ messages[0].content.text }}{{ messages[0].content | tojson }}", messages);
+  ASSERT_TRUE(result.ok());
+  for (const RopePiece& piece : *result) {
+    EXPECT_EQ(piece.trusted, piece.text == "<s>" || piece.text == "1") << piece.text;
+  }
+}
+
 TEST(Rope, HalvesOfATokenFromBothSidesStayApart) {
   EXPECT_EQ(rope("<|im_{{ messages[0].content }}", "start|>"),
             (Rope{{"<|im_", true}, {"start|>", false}}));
@@ -161,7 +179,9 @@ TEST(ChatTemplate, RecursionAndNestingAreBounded) {
                       "[ns.x] %}{% endfor %}"),
               testing::HasSubstr("nest deeper"));
   std::string sum = "1";
-  for (int i = 0; i < 20'000; ++i) sum += "+1";
+  for (int i = 0; i < 20'000; ++i) {
+    sum += "+1";
+  }
   EXPECT_THAT(failure("{{ " + sum + " }}"), testing::HasSubstr("recurses too deeply"));
 }
 
@@ -220,10 +240,14 @@ TEST(ChatTemplate, OneTemplateRendersInManyThreads) {
   std::vector<std::thread> threads;
   for (std::string& result : results) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 200; ++i) result = to_string(*chat->render({.messages = messages}));
+      for (int i = 0; i < 200; ++i) {
+        result = to_string(*chat->render({.messages = messages}));
+      }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
   EXPECT_THAT(results, testing::Each("<s>a1b<s>a2b"));
 }
 

@@ -13,7 +13,9 @@ Table make_table() {
   Table table;
   for (const auto entries :
        {text_filters(), wrap_filters(), value_filters(), sequence_filters(), select_filters()}) {
-    for (const FilterEntry& entry : entries) table.emplace(entry.name, &entry);
+    for (const FilterEntry& entry : entries) {
+      table.emplace(entry.name, &entry);
+    }
   }
   return table;
 }
@@ -28,7 +30,9 @@ const FilterEntry* find_filter(std::string_view name) {
 
 Value dotted_item(Interpreter& in, const Value& item, const Value& path) {
   const Text* text = path.as_text();
-  if (text == nullptr) return path.is_none() ? item : in.item(item, path);
+  if (text == nullptr) {
+    return path.is_none() ? item : in.item(item, path);
+  }
   Value current = item;
   const std::string_view view = text->view();
   for (std::size_t at = 0; at <= view.size();) {

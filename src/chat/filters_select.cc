@@ -38,7 +38,9 @@ std::vector<std::pair<Value, Value>> sorted_by(Interpreter& in,
 // The key of sort: one value for each attribute named, separated by commas.
 Value sort_key(Interpreter& in, const Value& item, const Value& attribute, bool case_sensitive) {
   const Text* names = attribute.as_text();
-  if (names == nullptr) return make_list({key_of(in, item, attribute, case_sensitive)});
+  if (names == nullptr) {
+    return make_list({key_of(in, item, attribute, case_sensitive)});
+  }
   std::vector<Value> keys;
   const Text comma = Text::literal(",");
   for (const Text& name : split(*names, &comma, -1)) {
@@ -50,7 +52,9 @@ Value sort_key(Interpreter& in, const Value& item, const Value& attribute, bool 
 std::vector<Value> values_of(std::vector<std::pair<Value, Value>> keyed) {
   std::vector<Value> out;
   out.reserve(keyed.size());
-  for (auto& [key, value] : keyed) out.push_back(std::move(value));
+  for (auto& [key, value] : keyed) {
+    out.push_back(std::move(value));
+  }
   return out;
 }
 
@@ -67,10 +71,14 @@ Value sort(Interpreter& in, const Value& input, CallArgs& args) {
 Value dictsort(Interpreter& in, const Value& input, CallArgs& args) {
   const ArgReader reader(args, "dictsort", {"case_sensitive", "by", "reverse"});
   const std::string by = reader.text(1) != nullptr ? reader.text(1)->str() : "key";
-  if (by != "key" && by != "value") fail("You can only sort by either \"key\" or \"value\"");
+  if (by != "key" && by != "value") {
+    fail("You can only sort by either \"key\" or \"value\"");
+  }
   require_defined(input);
   const Dict* dict = input.as_dict();
-  if (dict == nullptr) fail("'{}' has no attribute 'items'", object_name(input));
+  if (dict == nullptr) {
+    fail("'{}' has no attribute 'items'", object_name(input));
+  }
   std::vector<std::pair<Value, Value>> keyed;
   for (const auto& [key, value] : dict->entries()) {
     const Value& chosen = by == "key" ? key : value;
@@ -87,7 +95,9 @@ Value unique(Interpreter& in, const Value& input, CallArgs& args) {
   std::vector<Value> out;
   for (const Value& item : in.iterate(input)) {
     const Value key = key_of(in, item, attribute, reader.flag(0, false));
-    if (seen.find(key) != nullptr) continue;
+    if (seen.find(key) != nullptr) {
+      continue;
+    }
     seen.set(key, Value::none());
     out.push_back(item);
   }
@@ -98,7 +108,9 @@ Value extreme(Interpreter& in, const Value& input, CallArgs& args, bool largest)
   const ArgReader reader(args, largest ? "max" : "min", {"case_sensitive", "attribute"});
   const Value attribute = reader.value(1, Value::none());
   const std::vector<Value> items = in.iterate(input);
-  if (items.empty()) return Value::undefined("No aggregated item, sequence was empty.");
+  if (items.empty()) {
+    return Value::undefined("No aggregated item, sequence was empty.");
+  }
   Value best = items.front();
   Value best_key = key_of(in, best, attribute, reader.flag(0, false));
   for (std::size_t i = 1; i < items.size(); ++i) {
@@ -146,7 +158,9 @@ Value groupby(Interpreter& in, const Value& input, CallArgs& args) {
 }
 
 Value take_front(CallArgs& args, std::string_view message) {
-  if (args.positional.empty()) fail("{}", message);
+  if (args.positional.empty()) {
+    fail("{}", message);
+  }
   Value front = args.positional.front();
   args.positional.erase(args.positional.begin());
   return front;
@@ -154,14 +168,18 @@ Value take_front(CallArgs& args, std::string_view message) {
 
 std::string name_of(const Value& value) {
   const Text* text = value.as_text();
-  if (text == nullptr) fail("a name is required, not {}", type_name(value));
+  if (text == nullptr) {
+    fail("a name is required, not {}", type_name(value));
+  }
   return text->str();
 }
 
 std::optional<Value> take_named(CallArgs& args, std::string_view name) {
   const auto it = std::find_if(
       args.named.begin(), args.named.end(), [name](const auto& e) { return e.first == name; });
-  if (it == args.named.end()) return std::nullopt;
+  if (it == args.named.end()) {
+    return std::nullopt;
+  }
   Value value = it->second;
   args.named.erase(it);
   return value;
@@ -169,12 +187,18 @@ std::optional<Value> take_named(CallArgs& args, std::string_view name) {
 
 Value map(Interpreter& in, const Value& input, CallArgs& args) {
   std::vector<Value> out;
-  if (!truthy(input)) return generator({});
+  if (!truthy(input)) {
+    return generator({});
+  }
   if (args.positional.empty()) {
     const auto attribute = take_named(args, "attribute");
-    if (!attribute) fail("map requires a filter argument");
+    if (!attribute) {
+      fail("map requires a filter argument");
+    }
     const Value otherwise = take_named(args, "default").value_or(Value::none());
-    if (!args.named.empty()) fail("Unexpected keyword argument '{}'", args.named.front().first);
+    if (!args.named.empty()) {
+      fail("Unexpected keyword argument '{}'", args.named.front().first);
+    }
     for (const Value& item : in.iterate(input)) {
       Value mapped = dotted_item(in, item, *attribute);
       out.push_back(mapped.is_undefined() && !otherwise.is_none() ? otherwise : std::move(mapped));
@@ -190,7 +214,9 @@ Value map(Interpreter& in, const Value& input, CallArgs& args) {
 }
 
 Value choose(Interpreter& in, const Value& input, CallArgs& args, bool wanted, bool by_attribute) {
-  if (!truthy(input)) return generator({});
+  if (!truthy(input)) {
+    return generator({});
+  }
   const Value attribute =
       by_attribute ? take_front(args, "Missing parameter for attribute name") : Value::none();
   const bool has_test = !args.positional.empty();
@@ -200,7 +226,9 @@ Value choose(Interpreter& in, const Value& input, CallArgs& args, bool wanted, b
     const Value subject = by_attribute ? dotted_item(in, item, attribute) : item;
     CallArgs copy = args;
     const bool passed = has_test ? in.apply_test(test, subject, copy) : truthy(subject);
-    if (passed == wanted) out.push_back(item);
+    if (passed == wanted) {
+      out.push_back(item);
+    }
   }
   return generator(std::move(out));
 }

@@ -40,8 +40,9 @@ bool reversible(const Value& value) {
 
 Value last(Interpreter& in, const Value& input, CallArgs& args) {
   no_arguments(args, "last");
-  if (!reversible(input) && !input.is_undefined())
+  if (!reversible(input) && !input.is_undefined()) {
     fail("'{}' object is not reversible", type_name(input));
+  }
   std::vector<Value> items = in.iterate(input);
   return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();
 }
@@ -50,10 +51,13 @@ Value reverse(Interpreter& in, const Value& input, CallArgs& args) {
   no_arguments(args, "reverse");
   std::vector<Value> items = in.iterate(input);
   std::reverse(items.begin(), items.end());
-  if (input.as_text() == nullptr)
+  if (input.as_text() == nullptr) {
     return reversible(input) ? generator(std::move(items)) : make_list(std::move(items));
+  }
   TextBuilder out(in.budget());
-  for (const Value& c : items) out.add(*c.as_text());
+  for (const Value& c : items) {
+    out.add(*c.as_text());
+  }
   return Value::text(out.take());
 }
 
@@ -76,13 +80,17 @@ Value batch(Interpreter& in, const Value& input, CallArgs& args) {
   std::vector<Value> rows;
   std::vector<Value> row;
   for (Value& item : in.iterate(input)) {
-    if (static_cast<Int>(row.size()) == size) rows.push_back(make_list(std::exchange(row, {})));
+    if (static_cast<Int>(row.size()) == size) {
+      rows.push_back(make_list(std::exchange(row, {})));
+    }
     row.push_back(std::move(item));
   }
   if (!row.empty()) {
     const Int missing = fill.is_none() ? 0 : size - static_cast<Int>(row.size());
     if (missing > 0) {
-      if (missing > 1'000'000) fail_budget("batch: the lines are too long");
+      if (missing > 1'000'000) {
+        fail_budget("batch: the lines are too long");
+      }
       in.budget().charge_steps(static_cast<std::size_t>(missing));
       row.insert(row.end(), static_cast<std::size_t>(missing), fill);
     }
@@ -94,9 +102,15 @@ Value batch(Interpreter& in, const Value& input, CallArgs& args) {
 Value slice(Interpreter& in, const Value& input, CallArgs& args) {
   const ArgReader reader(args, "slice", {"slices", "fill_with"}, 1);
   const Int slices = reader.integer(0, 1);
-  if (slices == 0) fail("integer division or modulo by zero");
-  if (slices < 0) return generator({});
-  if (slices > 1'000'000) fail_budget("slice: there are too many slices");
+  if (slices == 0) {
+    fail("integer division or modulo by zero");
+  }
+  if (slices < 0) {
+    return generator({});
+  }
+  if (slices > 1'000'000) {
+    fail_budget("slice: there are too many slices");
+  }
   in.budget().charge_steps(static_cast<std::size_t>(slices));
   const Value fill = reader.value(1, Value::none());
   const std::vector<Value> items = in.iterate(input);
@@ -109,7 +123,9 @@ Value slice(Interpreter& in, const Value& input, CallArgs& args) {
     const std::size_t end = at + each + (i < extra ? 1 : 0);
     std::vector<Value> row(items.begin() + static_cast<std::ptrdiff_t>(at),
                            items.begin() + static_cast<std::ptrdiff_t>(end));
-    if (!fill.is_none() && i >= extra) row.push_back(fill);
+    if (!fill.is_none() && i >= extra) {
+      row.push_back(fill);
+    }
     rows.push_back(make_list(std::move(row)));
     at = end;
   }
@@ -119,11 +135,17 @@ Value slice(Interpreter& in, const Value& input, CallArgs& args) {
 Value pairs(Interpreter& in, const Value& input, CallArgs& args) {
   no_arguments(args, "items");
   static_cast<void>(in);
-  if (input.is_undefined()) return generator({});
+  if (input.is_undefined()) {
+    return generator({});
+  }
   const Dict* dict = input.as_dict();
-  if (dict == nullptr) fail("Can only get item pairs from a mapping.");
+  if (dict == nullptr) {
+    fail("Can only get item pairs from a mapping.");
+  }
   std::vector<Value> out;
-  for (const auto& [key, value] : dict->entries()) out.push_back(make_tuple({key, value}));
+  for (const auto& [key, value] : dict->entries()) {
+    out.push_back(make_tuple({key, value}));
+  }
   return generator(std::move(out));
 }
 
@@ -131,7 +153,9 @@ Value sum(Interpreter& in, const Value& input, CallArgs& args) {
   const ArgReader reader(args, "sum", {"attribute", "start"});
   const Value* attribute = reader.get(0);
   Value total = reader.value(1, Value::integer(0));
-  if (total.as_text() != nullptr) fail("sum() can't sum strings [use ''.join(seq) instead]");
+  if (total.as_text() != nullptr) {
+    fail("sum() can't sum strings [use ''.join(seq) instead]");
+  }
   for (const Value& item : in.iterate(input)) {
     const bool whole = attribute == nullptr || attribute->is_none();
     total = binary_operation(

@@ -39,8 +39,9 @@ Value title(Interpreter& in, const Value& input, CallArgs& args) {
   for (std::size_t at = 0; at < view.size();) {
     const bool breaks = is_break(char_at(view, at).code);
     std::size_t end = at;
-    while (end < view.size() && is_break(char_at(view, end).code) == breaks)
+    while (end < view.size() && is_break(char_at(view, end).code) == breaks) {
       end = char_at(view, end).end;
+    }
     const std::size_t first = char_at(view, at).end;
     out.add(map_case(in.budget(), text.sub(at, first), CaseMap::kUpper));
     out.add(map_case(in.budget(), text.sub(first, end), CaseMap::kLower));
@@ -76,11 +77,14 @@ Value format(Interpreter& in, const Value& input, CallArgs& args) {
   if (!args.positional.empty() && !args.named.empty()) {
     fail("can't handle positional and keyword arguments at the same time");
   }
-  if (args.named.empty())
+  if (args.named.empty()) {
     return Value::text(printf_format(in, in.str(input), make_tuple(args.positional)));
+  }
   auto dict = std::make_shared<Dict>();
-  for (const auto& [name, value] : args.named) dict->set(in.make_text(name, true), value);
-  return Value::text(printf_format(in, in.str(input), Value(Value::Data(std::move(dict)))));
+  for (const auto& [name, value] : args.named) {
+    dict->set(in.make_text(name, false), value);
+  }
+  return Value::text(printf_format(in, in.str(input), Value::dict(std::move(dict))));
 }
 
 Value string(Interpreter& in, const Value& input, CallArgs& args) {
@@ -136,19 +140,24 @@ Text quoted(Interpreter& in, const Value& value, bool query) {
 Value urlencode(Interpreter& in, const Value& input, CallArgs& args) {
   no_arguments(args, "urlencode");
   const Dict* dict = input.as_dict();
-  if (dict == nullptr && input.as_sequence() == nullptr)
+  if (dict == nullptr && input.as_sequence() == nullptr) {
     return Value::text(quoted(in, input, false));
+  }
   std::vector<Text> parts;
   const auto add = [&](const Value& key, const Value& value) {
     const Text left = quoted(in, key, true).append(Text("=", true), in.budget());
     parts.push_back(left.append(quoted(in, value, true), in.budget()));
   };
   if (dict != nullptr) {
-    for (const auto& [key, value] : dict->entries()) add(key, value);
+    for (const auto& [key, value] : dict->entries()) {
+      add(key, value);
+    }
   } else {
     for (const Value& pair : in.iterate(input)) {
       const std::vector<Value> two = in.iterate(pair);
-      if (two.size() != 2) fail("urlencode takes pairs");
+      if (two.size() != 2) {
+        fail("urlencode takes pairs");
+      }
       add(two[0], two[1]);
     }
   }
@@ -158,16 +167,22 @@ Value urlencode(Interpreter& in, const Value& input, CallArgs& args) {
 Value xmlattr(Interpreter& in, const Value& input, CallArgs& args) {
   const ArgReader reader(args, "xmlattr", {"autospace"});
   const Dict* dict = input.as_dict();
-  if (dict == nullptr) fail("xmlattr takes a mapping, not {}", type_name(input));
+  if (dict == nullptr) {
+    fail("xmlattr takes a mapping, not {}", type_name(input));
+  }
   TextBuilder out(in.budget());
   bool first = true;
   for (const auto& [key, value] : dict->entries()) {
-    if (value.is_none() || value.is_undefined()) continue;
+    if (value.is_none() || value.is_undefined()) {
+      continue;
+    }
     const Text name = in.str(key);
     if (name.view().find_first_of(" \t\n\r\f\v/>=") != std::string_view::npos) {
       fail("Invalid character in attribute name: '{}'", name.view());
     }
-    if (!std::exchange(first, false) || reader.flag(0, true)) out.add(" ", true);
+    if (!std::exchange(first, false) || reader.flag(0, true)) {
+      out.add(" ", true);
+    }
     out.add(escape_html(in.budget(), name));
     out.add("=\"", true);
     out.add(escape_html(in.budget(), in.str(value)));

@@ -14,14 +14,20 @@ namespace {
 Value absolute(Interpreter& in, const Value& input, CallArgs& args) {
   ArgReader(args, "abs", {});
   require_defined(input);
-  if (const auto i = input.as_int()) return *i < 0 ? signed_value(true, input) : Value::integer(*i);
-  if (const auto* d = input.get<double>()) return Value::real(std::abs(*d));
+  if (const auto i = input.as_int()) {
+    return *i < 0 ? signed_value(true, input) : Value::integer(*i);
+  }
+  if (const auto* d = input.get<double>()) {
+    return Value::real(std::abs(*d));
+  }
   static_cast<void>(in);
   fail("bad operand type for abs(): '{}'", type_name(input));
 }
 
 std::optional<Int> whole(double d) {
-  if (!std::isfinite(d) || std::abs(d) > 1e37) return std::nullopt;
+  if (!std::isfinite(d) || std::abs(d) > 1e37) {
+    return std::nullopt;
+  }
   return static_cast<Int>(d);
 }
 
@@ -29,17 +35,24 @@ Value to_int(Interpreter& /*in*/, const Value& input, CallArgs& args) {
   const ArgReader reader(args, "int", {"default", "base"});
   const Value otherwise = reader.value(0, Value::integer(0));
   require_defined(input);
-  if (const auto i = input.as_int()) return Value::integer(*i);
+  if (const auto i = input.as_int()) {
+    return Value::integer(*i);
+  }
   std::optional<Int> result;
   if (const auto* d = input.get<double>()) {
-    if (std::isinf(*d)) fail("cannot convert float infinity to integer");
+    if (std::isinf(*d)) {
+      fail("cannot convert float infinity to integer");
+    }
     result = whole(*d);
   } else if (const Text* text = input.as_text()) {
     const Int base = reader.integer(1, 10);
-    if (base == 0 || (base >= 2 && base <= 36))
+    if (base == 0 || (base >= 2 && base <= 36)) {
       result = parse_int(text->view(), static_cast<int>(base));
+    }
     if (!result) {
-      if (const auto parsed = parse_float(text->view())) result = whole(*parsed);
+      if (const auto parsed = parse_float(text->view())) {
+        result = whole(*parsed);
+      }
     }
   }
   return result ? Value::integer(*result) : otherwise;
@@ -48,28 +61,46 @@ Value to_int(Interpreter& /*in*/, const Value& input, CallArgs& args) {
 Value to_float(Interpreter& /*in*/, const Value& input, CallArgs& args) {
   const ArgReader reader(args, "float", {"default"});
   require_defined(input);
-  if (const auto i = input.as_int()) return Value::real(static_cast<double>(*i));
-  if (input.get<double>() != nullptr) return input;
+  if (const auto i = input.as_int()) {
+    return Value::real(static_cast<double>(*i));
+  }
+  if (input.get<double>() != nullptr) {
+    return input;
+  }
   if (const Text* text = input.as_text()) {
-    if (const auto d = parse_float(text->view())) return Value::real(*d);
+    if (const auto d = parse_float(text->view())) {
+      return Value::real(*d);
+    }
   }
   return reader.value(0, Value::real(0.0));
 }
 
 double round_decimal(double value, int digits) {
-  if (!std::isfinite(value) || digits > 300) return value;
-  if (digits >= 0) return *parse_float(format_double(value, 'f', digits, false));
+  if (!std::isfinite(value) || digits > 300) {
+    return value;
+  }
+  if (digits >= 0) {
+    return *parse_float(format_double(value, 'f', digits, false));
+  }
   const double scale = std::pow(10.0, -digits);
   return std::nearbyint(value / scale) * scale;
 }
 
 Value round_int(Int value, Int digits) {
-  if (digits >= 0) return Value::integer(value);
-  if (digits < -36) return Value::integer(0);
+  if (digits >= 0) {
+    return Value::integer(value);
+  }
+  if (digits < -36) {
+    return Value::integer(0);
+  }
   Int scale = 1;
-  for (Int i = 0; i < -digits; ++i) scale *= 10;
+  for (Int i = 0; i < -digits; ++i) {
+    scale *= 10;
+  }
   Int low = value / scale * scale;
-  if (low > value) low -= scale;
+  if (low > value) {
+    low -= scale;
+  }
   const Int rest = value - low;
   const bool up = rest * 2 > scale || (rest * 2 == scale && low / scale % 2 != 0);
   return Value::integer(up ? low + scale : low);
@@ -80,12 +111,18 @@ Value rounded(Interpreter& in, const Value& input, CallArgs& args) {
   const std::string method = reader.text(1) != nullptr ? reader.text(1)->str() : "common";
   require_defined(input);
   const Int precision = reader.integer(0, 0);
-  if (precision > 400 || precision < -400) fail("round: the precision is out of range");
+  if (precision > 400 || precision < -400) {
+    fail("round: the precision is out of range");
+  }
   if (method == "common") {
-    if (const auto i = input.as_int()) return round_int(*i, precision);
+    if (const auto i = input.as_int()) {
+      return round_int(*i, precision);
+    }
     return Value::real(round_decimal(to_double(input), static_cast<int>(precision)));
   }
-  if (method != "ceil" && method != "floor") fail("method must be common, ceil or floor");
+  if (method != "ceil" && method != "floor") {
+    fail("method must be common, ceil or floor");
+  }
   const Value scale =
       binary_operation(in, BinaryOp::kPow, Value::integer(10), Value::integer(precision));
   const double scaled = to_double(binary_operation(in, BinaryOp::kMul, input, scale));
@@ -100,11 +137,17 @@ Value filesizeformat(Interpreter& in, const Value& input, CallArgs& args) {
   const bool binary = reader.flag(0, false);
   const auto parsed =
       input.as_text() != nullptr ? parse_float(input.as_text()->view()) : to_double(input);
-  if (!parsed) fail("could not convert string to float");
+  if (!parsed) {
+    fail("could not convert string to float");
+  }
   const double bytes = *parsed;
   const double base = binary ? 1024 : 1000;
-  if (bytes == 1) return in.make_text("1 Byte", true);
-  if (bytes < base) return in.make_text(int_to_string(static_cast<Int>(bytes)) + " Bytes", true);
+  if (bytes == 1) {
+    return in.make_text("1 Byte", true);
+  }
+  if (bytes < base) {
+    return in.make_text(int_to_string(static_cast<Int>(bytes)) + " Bytes", true);
+  }
   double unit = base;
   std::size_t i = 0;
   do {
@@ -125,7 +168,9 @@ Value defaulted(Interpreter& in, const Value& input, CallArgs& args) {
 
 Text separator(const Value& value) {
   const Text* text = value.as_text();
-  if (text == nullptr) fail("tojson: a separator must be a string");
+  if (text == nullptr) {
+    fail("tojson: a separator must be a string");
+  }
   return *text;
 }
 
@@ -137,10 +182,16 @@ void read_indent(Interpreter& in, const Value& value, JsonStyle& style) {
     return;
   }
   const auto width = value.as_int();
-  if (!width) fail("tojson: indent must be an integer or a string");
-  if (*width > 10'000) fail_budget("tojson: indent is too wide");
+  if (!width) {
+    fail("tojson: indent must be an integer or a string");
+  }
+  if (*width > 10'000) {
+    fail_budget("tojson: indent is too wide");
+  }
   TextBuilder spaces(in.budget());
-  for (Int i = 0; i < *width; ++i) spaces.add(" ", false);
+  for (Int i = 0; i < *width; ++i) {
+    spaces.add(" ", false);
+  }
   style.indent = spaces.take();
 }
 
@@ -150,11 +201,14 @@ Value tojson(Interpreter& in, const Value& input, CallArgs& args) {
   style.item_separator = Text(", ", false);
   style.key_separator = Text(": ", false);
   style.ensure_ascii = reader.flag(0, false);
-  if (const Value* width = reader.get(1); width != nullptr && !width->is_none())
+  if (const Value* width = reader.get(1); width != nullptr && !width->is_none()) {
     read_indent(in, *width, style);
+  }
   if (const Value* pair = reader.get(2); pair != nullptr && !pair->is_none()) {
     const std::vector<Value> two = in.iterate(*pair);
-    if (two.size() != 2) fail("tojson: separators takes two strings");
+    if (two.size() != 2) {
+      fail("tojson: separators takes two strings");
+    }
     style.item_separator = separator(two[0]);
     style.key_separator = separator(two[1]);
   }
@@ -171,12 +225,14 @@ Value pprint(Interpreter& in, const Value& input, CallArgs& args) {
 
 Value attr(Interpreter& in, const Value& input, CallArgs& args) {
   const ArgReader reader(args, "attr", {"name"}, 1);
-  if (reader.text(0) == nullptr) fail("attribute name must be string");
+  if (reader.text(0) == nullptr) {
+    fail("attribute name must be string");
+  }
   require_defined(input);
   const Text name = *reader.text(0);
   // Attributes only, no items: a dict's keys are none.
   if (input.as_dict() != nullptr && input.as_dict()->find(name.view()) != nullptr) {
-    const Value plain = in.attribute(Value(Value::Data(std::make_shared<Dict>())), name);
+    const Value plain = in.attribute(Value::dict(std::make_shared<Dict>()), name);
     return plain;
   }
   return in.attribute(input, name);

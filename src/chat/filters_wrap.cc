@@ -12,7 +12,9 @@ namespace {
 Text require_text(const Value& input, std::string_view filter) {
   require_defined(input);
   const Text* text = input.as_text();
-  if (text == nullptr) fail("{} takes a string, not {}", filter, type_name(input));
+  if (text == nullptr) {
+    fail("{} takes a string, not {}", filter, type_name(input));
+  }
   return *text;
 }
 
@@ -33,9 +35,13 @@ Value indent(Interpreter& in, const Value& input, CallArgs& args) {
   std::vector<Text> lines = split_lines(text.append(Text("\n", true), in.budget()), false);
   TextBuilder out(in.budget());
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (i > 0) out.add("\n", true);
+    if (i > 0) {
+      out.add("\n", true);
+    }
     const bool indented = i == 0 ? reader.flag(1, false) : blank || !lines[i].empty();
-    if (indented) out.add(indention);
+    if (indented) {
+      out.add(indention);
+    }
     out.add(lines[i]);
   }
   return Value::text(out.take().with_markup(text.markup()));
@@ -49,14 +55,19 @@ Value truncate(Interpreter& in, const Value& input, CallArgs& args) {
   const bool has_leeway = reader.get(3) != nullptr && !reader.get(3)->is_none();
   const Int leeway = has_leeway ? reader.integer(3, 5) : 5;
   const auto end_length = static_cast<Int>(count_chars(end.view()));
-  if (length < end_length || leeway < 0)
+  if (length < end_length || leeway < 0) {
     fail("truncate: the length is shorter than the end, or the leeway negative");
-  if (static_cast<Int>(count_chars(text.view())) <= length + leeway) return Value::text(text);
+  }
+  if (static_cast<Int>(count_chars(text.view())) <= length + leeway) {
+    return Value::text(text);
+  }
   Text kept =
       text.sub(0, offset_of_char(text.view(), static_cast<std::size_t>(length - end_length)));
   if (!reader.flag(1, false)) {
     const std::size_t space = kept.view().rfind(' ');
-    if (space != std::string_view::npos) kept = kept.sub(0, space);
+    if (space != std::string_view::npos) {
+      kept = kept.sub(0, space);
+    }
   }
   return Value::text(kept.append(end, in.budget()));
 }
@@ -70,7 +81,9 @@ Value wordcount(Interpreter& in, const Value& input, CallArgs& args) {
   for (std::size_t at = 0; at < view.size();) {
     const Char c = char_at(view, at);
     const bool word = c.code == '_' || is_alnum(c.code);
-    if (word && !in_word) ++count;
+    if (word && !in_word) {
+      ++count;
+    }
     in_word = word;
     at = c.end;
   }
@@ -89,9 +102,13 @@ class Wrapper {
     std::reverse(chunks.begin(), chunks.end());
     std::vector<Text> lines;
     while (!chunks.empty()) {
-      if (!lines.empty() && blank(chunks.back())) chunks.pop_back();
+      if (!lines.empty() && blank(chunks.back())) {
+        chunks.pop_back();
+      }
       const Text whole = next_line(line, chunks);
-      if (!whole.empty()) lines.push_back(whole);
+      if (!whole.empty()) {
+        lines.push_back(whole);
+      }
     }
     return lines;
   }
@@ -105,13 +122,17 @@ class Wrapper {
   // Where a word may be cut: behind a hyphen with letters on both sides.
   static std::size_t hyphen_end(std::string_view word, std::size_t at) {
     for (std::size_t i = at + 1; i + 1 < word.size(); ++i) {
-      if (word[i] != '-') continue;
+      if (word[i] != '-') {
+        continue;
+      }
       const bool left = i >= at + 2 && is(CharClass::kAlpha, char_before(word, i).code) &&
                         is(CharClass::kAlpha, char_before(word, char_before(word, i).begin).code);
       const bool right = is(CharClass::kAlpha, char_at(word, i + 1).code) &&
                          char_at(word, i + 1).end < word.size() &&
                          is(CharClass::kAlpha, char_at(word, char_at(word, i + 1).end).code);
-      if (left && right) return i + 1;
+      if (left && right) {
+        return i + 1;
+      }
     }
     return word.size();
   }
@@ -121,8 +142,12 @@ class Wrapper {
     const std::string_view view = line.view();
     for (std::size_t at = 0; at < view.size();) {
       std::size_t end = at;
-      while (end < view.size() && is_space(view[end]) == is_space(view[at])) ++end;
-      if (break_hyphens_ && !is_space(view[at])) end = hyphen_end(view.substr(0, end), at);
+      while (end < view.size() && is_space(view[end]) == is_space(view[at])) {
+        ++end;
+      }
+      if (break_hyphens_ && !is_space(view[at])) {
+        end = hyphen_end(view.substr(0, end), at);
+      }
       out.push_back(line.sub(at, end));
       at = end;
     }
@@ -138,9 +163,15 @@ class Wrapper {
       taken.push_back(chunks.back());
       chunks.pop_back();
     }
-    if (!chunks.empty() && size(chunks.back()) > width_) break_word(taken, length, chunks);
-    if (!taken.empty() && blank(taken.back())) taken.pop_back();
-    if (taken.empty()) return {};
+    if (!chunks.empty() && size(chunks.back()) > width_) {
+      break_word(taken, length, chunks);
+    }
+    if (!taken.empty() && blank(taken.back())) {
+      taken.pop_back();
+    }
+    if (taken.empty()) {
+      return {};
+    }
     const auto offset = [&line](const char* p) {
       return static_cast<std::size_t>(p - line.view().data());
     };
@@ -158,11 +189,17 @@ class Wrapper {
         const bool letters =
             hyphen != std::string_view::npos && hyphen > 0 &&
             word.view().substr(0, hyphen).find_first_not_of('-') != std::string_view::npos;
-        if (letters) cut = hyphen + 1;
+        if (letters) {
+          cut = hyphen + 1;
+        }
       }
-      if (cut > 0) taken.push_back(word.sub(0, cut));
+      if (cut > 0) {
+        taken.push_back(word.sub(0, cut));
+      }
       chunks.back() = word.sub(cut, word.size());
-      if (chunks.back().empty()) chunks.pop_back();
+      if (chunks.back().empty()) {
+        chunks.pop_back();
+      }
     } else if (taken.empty()) {
       taken.push_back(chunks.back());
       chunks.pop_back();
@@ -179,7 +216,9 @@ Value wordwrap(Interpreter& in, const Value& input, CallArgs& args) {
       args, "wordwrap", {"width", "break_long_words", "wrapstring", "break_on_hyphens"});
   const Text text = require_text(input, "wordwrap");
   const Int width = reader.integer(0, 79);
-  if (width <= 0) fail("wordwrap: the width must be above 0");
+  if (width <= 0) {
+    fail("wordwrap: the width must be above 0");
+  }
   const Wrapper wrapper(
       static_cast<std::size_t>(width), reader.flag(1, true), reader.flag(3, true));
   const Text newline = reader.text(2) != nullptr ? *reader.text(2) : Text::literal("\n");

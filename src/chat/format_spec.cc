@@ -30,7 +30,9 @@ int read_number(std::string_view text, std::size_t& at) {
   int value = 0;
   while (at < text.size() && text[at] >= '0' && text[at] <= '9') {
     value = value * 10 + (text[at++] - '0');
-    if (value > kMaxWidth) fail_budget("a format is too wide");
+    if (value > kMaxWidth) {
+      fail_budget("a format is too wide");
+    }
   }
   return value;
 }
@@ -47,7 +49,9 @@ Spec parse(std::string_view text) {
   } else if (is_align(peek())) {
     spec.align = text[at++];
   }
-  if (peek() == '+' || peek() == '-' || peek() == ' ') spec.sign = text[at++];
+  if (peek() == '+' || peek() == '-' || peek() == ' ') {
+    spec.sign = text[at++];
+  }
   if (peek() == '#') {
     spec.alternate = true;
     ++at;
@@ -60,20 +64,32 @@ Spec parse(std::string_view text) {
     }
   }
   spec.width = read_number(text, at);
-  if (peek() == ',' || peek() == '_') spec.grouping = text[at++];
+  if (peek() == ',' || peek() == '_') {
+    spec.grouping = text[at++];
+  }
   if (peek() == '.') {
     const std::size_t begin = ++at;
     spec.precision = read_number(text, at);
-    if (at == begin) fail("Format specifier missing precision");
-    if (spec.precision > 500) fail_budget("a format is too precise");
+    if (at == begin) {
+      fail("Format specifier missing precision");
+    }
+    if (spec.precision > 500) {
+      fail_budget("a format is too precise");
+    }
   }
-  if (at < text.size()) spec.type = text[at++];
-  if (at < text.size()) fail("Invalid format specifier '{}'", text);
+  if (at < text.size()) {
+    spec.type = text[at++];
+  }
+  if (at < text.size()) {
+    fail("Invalid format specifier '{}'", text);
+  }
   return spec;
 }
 
 void add_fill(TextBuilder& out, const Spec& spec, std::size_t count, bool trusted) {
-  for (std::size_t i = 0; i < count; ++i) out.add(spec.fill, trusted);
+  for (std::size_t i = 0; i < count; ++i) {
+    out.add(spec.fill, trusted);
+  }
 }
 
 Text aligned(Interpreter& in,
@@ -85,14 +101,20 @@ Text aligned(Interpreter& in,
   const std::size_t size = count_chars(head.view()) + count_chars(body.view());
   const auto width = static_cast<std::size_t>(spec.width);
   const std::size_t room = size < width ? width - size : 0;
-  if (spec.align != '\0') align = spec.align;
+  if (spec.align != '\0') {
+    align = spec.align;
+  }
   const std::size_t left = align == '>' ? room : align == '^' ? room / 2 : 0;
   TextBuilder out(in.budget());
   add_fill(out, spec, left, trusted);
   out.add(head);
-  if (align == '=') add_fill(out, spec, room, trusted);
+  if (align == '=') {
+    add_fill(out, spec, room, trusted);
+  }
   out.add(body);
-  if (align == '<' || align == '^') add_fill(out, spec, room - left, trusted);
+  if (align == '<' || align == '^') {
+    add_fill(out, spec, room - left, trusted);
+  }
   return out.take();
 }
 
@@ -100,23 +122,30 @@ std::string grouped(const std::string& number, char separator, std::size_t every
   const std::size_t end = std::min(number.find_first_of(".e%"), number.size());
   std::string out;
   for (std::size_t i = 0; i < end; ++i) {
-    if (i > 0 && (end - i) % every == 0) out += separator;
+    if (i > 0 && (end - i) % every == 0) {
+      out += separator;
+    }
     out += number[i];
   }
   return out + number.substr(end);
 }
 
 std::string float_digits(double value, const Spec& spec) {
-  if (spec.type == '\0' && spec.precision < 0) return float_repr(value);
-  if (spec.type == '%')
+  if (spec.type == '\0' && spec.precision < 0) {
+    return float_repr(value);
+  }
+  if (spec.type == '%') {
     return format_double(value * 100, 'f', spec.precision < 0 ? 6 : spec.precision, false) + "%";
+  }
   char type = spec.type == '\0' || spec.type == 'n' ? 'g' : spec.type;
   if (std::string_view("eEfFgG").find(type) == std::string_view::npos) {
     fail("Unknown format code '{}' for object of type 'float'", type);
   }
   std::string digits =
       format_double(value, type, spec.precision < 0 ? 6 : spec.precision, spec.alternate);
-  if (spec.type == '\0' && digits.find_first_of(".enif") == std::string::npos) digits += ".0";
+  if (spec.type == '\0' && digits.find_first_of(".enif") == std::string::npos) {
+    digits += ".0";
+  }
   return digits;
 }
 
@@ -144,18 +173,28 @@ Text format_number(Interpreter& in, const Value& value, const Spec& spec, bool t
   if (as_float && (spec.type != '\0' || !whole)) {
     digits = float_digits(to_double(value), spec);
     negative = digits.starts_with('-');
-    if (negative) digits.erase(0, 1);
-    if (spec.grouping != '\0') digits = grouped(digits, spec.grouping, 3);
+    if (negative) {
+      digits.erase(0, 1);
+    }
+    if (spec.grouping != '\0') {
+      digits = grouped(digits, spec.grouping, 3);
+    }
   } else {
-    if (spec.precision >= 0) fail("Precision not allowed in integer format specifier");
+    if (spec.precision >= 0) {
+      fail("Precision not allowed in integer format specifier");
+    }
     if (std::string_view("bdoxXn").find(spec.type) == std::string_view::npos && spec.type != '\0') {
       fail("Unknown format code '{}' for object of type 'int'", spec.type);
     }
     const int base = base_of(spec.type);
     negative = *whole < 0;
     digits = int_in_base(*whole, base, spec.type == 'X');
-    if (spec.grouping != '\0') digits = grouped(digits, spec.grouping, base == 10 ? 3 : 4);
-    if (spec.alternate && base != 10) head = std::string("0") + spec.type;
+    if (spec.grouping != '\0') {
+      digits = grouped(digits, spec.grouping, base == 10 ? 3 : 4);
+    }
+    if (spec.alternate && base != 10) {
+      head = std::string("0") + spec.type;
+    }
   }
   head.insert(0, negative ? "-" : spec.sign == '+' ? "+" : spec.sign == ' ' ? " " : "");
   return aligned(in, spec, Text(head, true), Text(digits, true), '>', trusted);
@@ -164,16 +203,22 @@ Text format_number(Interpreter& in, const Value& value, const Spec& spec, bool t
 }  // namespace
 
 Text format_with_spec(Interpreter& in, const Value& value, const Text& spec_text) {
-  if (spec_text.empty()) return in.str(value);
+  if (spec_text.empty()) {
+    return in.str(value);
+  }
   const bool trusted = spec_text.trusted_at(0);
   const Spec spec = parse(spec_text.view());
   if (const Text* text = value.as_text()) {
-    if (spec.type != '\0' && spec.type != 's')
+    if (spec.type != '\0' && spec.type != 's') {
       fail("Unknown format code '{}' for object of type 'str'", spec.type);
-    if (spec.align == '=' && spec.fill != "0")
+    }
+    if (spec.align == '=' && spec.fill != "0") {
       fail("'=' alignment not allowed in string format specifier");
+    }
     Spec plain = spec;
-    if (plain.align == '=') plain.align = '<';
+    if (plain.align == '=') {
+      plain.align = '<';
+    }
     Text shown = *text;
     if (spec.precision >= 0) {
       shown = text->sub(0, offset_of_char(text->view(), static_cast<std::size_t>(spec.precision)));

@@ -27,11 +27,19 @@ std::string escaped_char(const Char& c, std::string_view raw, char quote) {
     default:
       break;
   }
-  if (c.code == static_cast<char32_t>(quote)) return {'\\', quote};
-  if (is(CharClass::kPrintable, c.code)) return std::string(raw);
+  if (c.code == static_cast<char32_t>(quote)) {
+    return {'\\', quote};
+  }
+  if (is(CharClass::kPrintable, c.code)) {
+    return std::string(raw);
+  }
   const auto code = static_cast<std::uint32_t>(c.code);
-  if (code < 0x100) return fmt::format("\\x{:02x}", code);
-  if (code < 0x10000) return fmt::format("\\u{:04x}", code);
+  if (code < 0x100) {
+    return fmt::format("\\x{:02x}", code);
+  }
+  if (code < 0x10000) {
+    return fmt::format("\\u{:04x}", code);
+  }
   return fmt::format("\\U{:08x}", code);
 }
 
@@ -40,7 +48,9 @@ void append_text_repr(TextBuilder& out, const Text& text) {
   const bool has_single = view.find('\'') != std::string_view::npos;
   const bool has_double = view.find('"') != std::string_view::npos;
   const char quote = has_single && !has_double ? '"' : '\'';
-  if (text.markup()) out.add("Markup(", false);
+  if (text.markup()) {
+    out.add("Markup(", false);
+  }
   out.add({&quote, 1}, false);
   for (std::size_t at = 0; at < view.size();) {
     const Char c = char_at(view, at);
@@ -48,7 +58,9 @@ void append_text_repr(TextBuilder& out, const Text& text) {
     at = c.end;
   }
   out.add({&quote, 1}, false);
-  if (text.markup()) out.add(")", false);
+  if (text.markup()) {
+    out.add(")", false);
+  }
 }
 
 void append_items(TextBuilder& out,
@@ -59,10 +71,14 @@ void append_items(TextBuilder& out,
   out.add(open, false);
   bool first = true;
   for (const Value& item : sequence.items) {
-    if (!std::exchange(first, false)) out.add(", ", false);
+    if (!std::exchange(first, false)) {
+      out.add(", ", false);
+    }
     append_repr(out, item, depth + 1);
   }
-  if (sequence.is_tuple() && sequence.items.size() == 1) out.add(",", false);
+  if (sequence.is_tuple() && sequence.items.size() == 1) {
+    out.add(",", false);
+  }
   out.add(close, false);
 }
 
@@ -93,7 +109,9 @@ void append_dict(TextBuilder& out, const Dict& dict, int depth) {
   out.add("{", false);
   bool first = true;
   for (const auto& [key, value] : dict.entries()) {
-    if (!std::exchange(first, false)) out.add(", ", false);
+    if (!std::exchange(first, false)) {
+      out.add(", ", false);
+    }
     append_repr(out, key, depth + 1);
     out.add(": ", false);
     append_repr(out, value, depth + 1);
@@ -112,10 +130,18 @@ void append_str(TextBuilder& out, const Value& value) {
 }
 
 void append_repr(TextBuilder& out, const Value& value, int depth) {
-  if (depth > kMaxReprDepth) fail_budget("a value nests too deeply to be printed");
-  if (const Text* text = value.as_text()) return append_text_repr(out, *text);
-  if (const Sequence* sequence = value.as_sequence()) return append_sequence(out, *sequence, depth);
-  if (const Dict* dict = value.as_dict()) return append_dict(out, *dict, depth);
+  if (depth > kMaxReprDepth) {
+    fail_budget("a value nests too deeply to be printed");
+  }
+  if (const Text* text = value.as_text()) {
+    return append_text_repr(out, *text);
+  }
+  if (const Sequence* sequence = value.as_sequence()) {
+    return append_sequence(out, *sequence, depth);
+  }
+  if (const Dict* dict = value.as_dict()) {
+    return append_dict(out, *dict, depth);
+  }
   if (const Object* object = value.as_object()) {
     if (const auto* ns = dynamic_cast<const NamespaceObject*>(object)) {
       out.add("<Namespace ", false);
@@ -124,17 +150,29 @@ void append_repr(TextBuilder& out, const Value& value, int depth) {
     }
     return out.add(object->describe(), true);
   }
-  if (value.is_none()) return out.add("None", true);
-  if (value.is_undefined()) return out.add("Undefined", true);
-  if (const auto* b = value.get<bool>()) return out.add(*b ? "True" : "False", true);
-  if (const auto* i = value.get<Int>()) return out.add(int_to_string(*i), true);
+  if (value.is_none()) {
+    return out.add("None", true);
+  }
+  if (value.is_undefined()) {
+    return out.add("Undefined", true);
+  }
+  if (const auto* b = value.get<bool>()) {
+    return out.add(*b ? "True" : "False", true);
+  }
+  if (const auto* i = value.get<Int>()) {
+    return out.add(int_to_string(*i), true);
+  }
   out.add(float_repr(*value.get<double>()), true);
 }
 
 std::string format_double(double value, char type, int precision, bool alternate) {
   const bool upper = type == 'E' || type == 'F' || type == 'G';
-  if (std::isnan(value)) return upper ? "NAN" : "nan";
-  if (std::isinf(value)) return std::string(value < 0 ? "-" : "") + (upper ? "INF" : "inf");
+  if (std::isnan(value)) {
+    return upper ? "NAN" : "nan";
+  }
+  if (std::isinf(value)) {
+    return std::string(value < 0 ? "-" : "") + (upper ? "INF" : "inf");
+  }
   const std::array<char, 6> spec = {'%',
                                     alternate ? '#' : '.',
                                     alternate ? '.' : '*',
@@ -149,7 +187,9 @@ std::string format_double(double value, char type, int precision, bool alternate
 }
 
 std::string int_in_base(Int value, int base, bool upper) {
-  if (value == 0) return "0";
+  if (value == 0) {
+    return "0";
+  }
   std::string digits;
   for (; value != 0; value /= base) {
     const int digit = std::abs(static_cast<int>(value % base));
@@ -157,7 +197,9 @@ std::string int_in_base(Int value, int base, bool upper) {
   }
   std::reverse(digits.begin(), digits.end());
   if (upper) {
-    for (char& c : digits) c = static_cast<char>(c >= 'a' ? c - 32 : c);
+    for (char& c : digits) {
+      c = static_cast<char>(c >= 'a' ? c - 32 : c);
+    }
   }
   return digits;
 }

@@ -37,7 +37,9 @@ std::string_view entity_of(char c) {
 }
 
 void append_part(TextBuilder& out, const Text& text, std::size_t begin, std::size_t end) {
-  if (begin < end) out.add(text.sub(begin, end));
+  if (begin < end) {
+    out.add(text.sub(begin, end));
+  }
 }
 
 // The text without what lies between each `open` and the next `close`; an open end stays.
@@ -52,7 +54,9 @@ Text without_spans(Budget& budget,
     const std::size_t begin = view.find(open, at);
     const std::size_t end =
         begin == std::string_view::npos ? begin : view.find(close, begin + open.size());
-    if (end == std::string_view::npos) break;
+    if (end == std::string_view::npos) {
+      break;
+    }
     append_part(out, text, at, begin);
     at = end + close.size();
   }
@@ -65,8 +69,12 @@ Text collapse_space(Budget& budget, const Text& text) {
   const std::string_view view = text.view();
   for (std::size_t at = skip_space(view, 0); at < view.size();) {
     std::size_t end = at;
-    while (end < view.size() && skip_space(view, end) == end) end = char_at(view, end).end;
-    if (out.size() > 0) out.add(" ", text.trusted_at(at - 1));
+    while (end < view.size() && skip_space(view, end) == end) {
+      end = char_at(view, end).end;
+    }
+    if (out.size() > 0) {
+      out.add(" ", text.trusted_at(at - 1));
+    }
     append_part(out, text, at, end);
     at = skip_space(view, end);
   }
@@ -80,11 +88,15 @@ Text unescape(Budget& budget, const Text& text) {
   while (at < view.size()) {
     const std::size_t amp = view.find('&', at);
     append_part(out, text, at, amp == std::string_view::npos ? view.size() : amp);
-    if (amp == std::string_view::npos) break;
+    if (amp == std::string_view::npos) {
+      break;
+    }
     at = amp + 1;
     std::string_view plain = "&";
     for (const auto& [entity, character] : kEntities) {
-      if (!view.substr(amp).starts_with(entity)) continue;
+      if (!view.substr(amp).starts_with(entity)) {
+        continue;
+      }
       plain = character;
       at = amp + entity.size();
       break;
@@ -97,13 +109,17 @@ Text unescape(Budget& budget, const Text& text) {
 }  // namespace
 
 Text escape_html(Budget& budget, const Text& text) {
-  if (text.markup()) return text;
+  if (text.markup()) {
+    return text;
+  }
   TextBuilder out(budget);
   const std::string_view view = text.view();
   std::size_t at = 0;
   for (std::size_t i = 0; i < view.size(); ++i) {
     const std::string_view entity = entity_of(view[i]);
-    if (entity.empty()) continue;
+    if (entity.empty()) {
+      continue;
+    }
     append_part(out, text, at, i);
     out.add(entity, text.trusted_at(i));
     at = i + 1;

@@ -24,27 +24,38 @@ ArgReader::ArgReader(CallArgs& args,
          names.size(),
          args.positional.size());
   }
-  for (std::size_t i = 0; i < args.positional.size(); ++i) values_[i] = {true, args.positional[i]};
+  for (std::size_t i = 0; i < args.positional.size(); ++i) {
+    values_[i] = {true, args.positional[i]};
+  }
   for (const auto& [name, value] : args.named) {
     const auto* const it = std::find(names.begin(), names.end(), name);
-    if (it == names.end()) fail("{}() got an unexpected keyword argument '{}'", function, name);
+    if (it == names.end()) {
+      fail("{}() got an unexpected keyword argument '{}'", function, name);
+    }
     Slot& slot = values_[static_cast<std::size_t>(it - names.begin())];
-    if (slot.is_given) fail("{}() got multiple values for argument '{}'", function, name);
+    if (slot.is_given) {
+      fail("{}() got multiple values for argument '{}'", function, name);
+    }
     slot = {true, value};
   }
   for (std::size_t i = 0; i < required; ++i) {
-    if (!values_[i].is_given) fail("{}() misses its argument '{}'", function, names.begin()[i]);
+    if (!values_[i].is_given) {
+      fail("{}() misses its argument '{}'", function, names.begin()[i]);
+    }
   }
 }
 
 Int ArgReader::integer(std::size_t i, Int otherwise) const {
-  if (!values_[i].is_given) return otherwise;
+  if (!values_[i].is_given) {
+    return otherwise;
+  }
   require_defined(values_[i].value);
   const auto value = values_[i].value.as_int();
-  if (!value)
+  if (!value) {
     fail("{}(): '{}' object cannot be interpreted as an integer",
          function_,
          type_name(values_[i].value));
+  }
   return *value;
 }
 
@@ -53,11 +64,14 @@ bool ArgReader::flag(std::size_t i, bool otherwise) const {
 }
 
 const Text* ArgReader::text(std::size_t i) const {
-  if (!values_[i].is_given || values_[i].value.is_none()) return nullptr;
+  if (!values_[i].is_given || values_[i].value.is_none()) {
+    return nullptr;
+  }
   require_defined(values_[i].value);
   const Text* text = values_[i].value.as_text();
-  if (text == nullptr)
+  if (text == nullptr) {
     fail("{}(): a string is required, not {}", function_, type_name(values_[i].value));
+  }
   return text;
 }
 
@@ -79,24 +93,32 @@ Interpreter::Interpreter(std::shared_ptr<const Program> program, Settings settin
       globals_(program_->names.size()),
       has_global_(program_->names.size(), 0) {
   const auto loop = program_->name_ids.find("loop");
-  if (loop != program_->name_ids.end()) loop_name_ = loop->second;
+  if (loop != program_->name_ids.end()) {
+    loop_name_ = loop->second;
+  }
 }
 
 // Macros hold the scopes they were made in, which may hold the macros; namespaces may hold each
 // other.
 Interpreter::~Interpreter() {
   for (const ScopePtr& captured : captured_) {
-    for (Scope* scope = captured.get(); scope != nullptr; scope = scope->parent.get())
+    for (Scope* scope = captured.get(); scope != nullptr; scope = scope->parent.get()) {
       scope->vars.clear();
+    }
   }
   for (const ObjectPtr& object : kept_) {
-    if (auto* ns = dynamic_cast<NamespaceObject*>(object.get())) ns->clear();
+    if (auto* ns = dynamic_cast<NamespaceObject*>(object.get())) {
+      ns->clear();
+    }
   }
 }
 
 void Interpreter::set_global(std::string_view name, Value value) {
   const auto it = program_->name_ids.find(std::string(name));
-  if (it == program_->name_ids.end()) return;  // no template can ask for it
+  // no template can ask for it
+  if (it == program_->name_ids.end()) {
+    return;
+  }
   globals_[static_cast<std::size_t>(it->second)] = std::move(value);
   has_global_[static_cast<std::size_t>(it->second)] = 1;
 }
@@ -110,7 +132,9 @@ Text Interpreter::render() {
 }
 
 Text Interpreter::str(const Value& value) {
-  if (const Text* text = value.as_text()) return *text;
+  if (const Text* text = value.as_text()) {
+    return *text;
+  }
   TextBuilder out(settings_.budget);
   append_str(out, value);
   return out.take();
@@ -124,11 +148,15 @@ Value Interpreter::make_text(std::string_view bytes, bool trusted) {
 Value Interpreter::lookup(int name) const {
   for (const Scope* scope = scope_.get(); scope != nullptr; scope = scope->parent.get()) {
     for (const auto& [id, value] : scope->vars) {
-      if (id == name) return value;
+      if (id == name) {
+        return value;
+      }
     }
   }
   const auto i = static_cast<std::size_t>(name);
-  if (has_global_[i] != 0) return globals_[i];
+  if (has_global_[i] != 0) {
+    return globals_[i];
+  }
   return Value::undefined(fmt::format("'{}' is undefined", program_->names[i]));
 }
 
@@ -142,7 +170,9 @@ Value Interpreter::eval(const Expr& expr) {
 Value Interpreter::eval_node(const SequenceExpr& node) {
   std::vector<Value> items;
   items.reserve(node.items.size());
-  for (const Expr* item : node.items) items.push_back(eval(*item));
+  for (const Expr* item : node.items) {
+    items.push_back(eval(*item));
+  }
   return make_sequence(node.tuple ? SequenceKind::kTuple : SequenceKind::kList, std::move(items));
 }
 
@@ -152,7 +182,7 @@ Value Interpreter::eval_node(const DictExpr& node) {
     const Value evaluated = eval(*key);
     dict->set(evaluated, eval(*value));
   }
-  return Value(Value::Data(std::move(dict)));
+  return Value::dict(std::move(dict));
 }
 
 Value Interpreter::eval_node(const SignExpr& node) {
@@ -178,7 +208,9 @@ Value Interpreter::eval_node(const CompareExpr& node) {
   Value left = eval(*node.first);
   for (const auto& [op, operand] : node.rest) {
     Value right = eval(*operand);
-    if (!compare_values(*this, op, left, right)) return Value::boolean(false);
+    if (!compare_values(*this, op, left, right)) {
+      return Value::boolean(false);
+    }
     left = std::move(right);
   }
   return Value::boolean(true);
@@ -188,14 +220,19 @@ Value Interpreter::eval_node(const ConcatExpr& node) {
   Value first = eval(*node.parts.front());
   Text out = str(first).with_markup(false);
   first = Value();
-  for (std::size_t i = 1; i < node.parts.size(); ++i)
+  for (std::size_t i = 1; i < node.parts.size(); ++i) {
     out = out.append(str(eval(*node.parts[i])), budget());
+  }
   return Value::text(out.with_markup(false));
 }
 
 Value Interpreter::eval_node(const CondExpr& node) {
-  if (truthy(eval(*node.test))) return eval(*node.then);
-  if (node.otherwise != nullptr) return eval(*node.otherwise);
+  if (truthy(eval(*node.test))) {
+    return eval(*node.then);
+  }
+  if (node.otherwise != nullptr) {
+    return eval(*node.otherwise);
+  }
   return Value::undefined(
       "the inline if-expression evaluated to false and no else section was defined.");
 }
@@ -206,7 +243,9 @@ Value Interpreter::eval_node(const AttributeExpr& node) {
 
 Value Interpreter::eval_node(const ItemExpr& node) {
   const Value object = eval(*node.object);
-  if (const auto* range = std::get_if<SliceExpr>(&node.key->node)) return slice(object, *range);
+  if (const auto* range = std::get_if<SliceExpr>(&node.key->node)) {
+    return slice(object, *range);
+  }
   return item(object, eval(*node.key));
 }
 
@@ -217,21 +256,33 @@ Value Interpreter::eval_node(const SliceExpr& /*node*/) {
 CallArgs Interpreter::arguments(const Arguments& args) {
   CallArgs out;
   out.positional.reserve(args.positional.size());
-  for (const Expr* expr : args.positional) out.positional.push_back(eval(*expr));
-  for (const auto& [name, expr] : args.named) out.named.emplace_back(name, eval(*expr));
+  for (const Expr* expr : args.positional) {
+    out.positional.push_back(eval(*expr));
+  }
+  for (const auto& [name, expr] : args.named) {
+    out.named.emplace_back(name, eval(*expr));
+  }
   if (args.star != nullptr) {
-    for (Value& value : iterate(eval(*args.star))) out.positional.push_back(std::move(value));
+    for (Value& value : iterate(eval(*args.star))) {
+      out.positional.push_back(std::move(value));
+    }
   }
   if (args.double_star != nullptr) {
     const Value extra = eval(*args.double_star);
     const Dict* dict = extra.as_dict();
-    if (dict == nullptr) fail("argument after ** must be a mapping, not {}", type_name(extra));
+    if (dict == nullptr) {
+      fail("argument after ** must be a mapping, not {}", type_name(extra));
+    }
     for (const auto& [key, value] : dict->entries()) {
-      if (key.as_text() == nullptr) fail("keywords must be strings");
+      if (key.as_text() == nullptr) {
+        fail("keywords must be strings");
+      }
       const std::string name = key.as_text()->str();
       const bool repeated = std::any_of(
           out.named.begin(), out.named.end(), [&name](const auto& e) { return e.first == name; });
-      if (repeated) fail("got multiple values for keyword argument '{}'", name);
+      if (repeated) {
+        fail("got multiple values for keyword argument '{}'", name);
+      }
       out.named.emplace_back(name, value);
     }
   }
@@ -244,7 +295,9 @@ Value Interpreter::call_with(const CallExpr& node, const Value* caller) {
   const int call_line = line_;
   const Value callee = eval(*node.callee);
   CallArgs args = arguments(node.arguments);
-  if (caller != nullptr) args.named.emplace_back("caller", *caller);
+  if (caller != nullptr) {
+    args.named.emplace_back("caller", *caller);
+  }
   line_ = call_line;
   return call(callee, args);
 }
@@ -252,8 +305,9 @@ Value Interpreter::call_with(const CallExpr& node, const Value* caller) {
 Value Interpreter::call(const Value& callee, CallArgs& args) {
   require_defined(callee);
   Object* object = callee.as_object();
-  if (object == nullptr || !object->callable())
+  if (object == nullptr || !object->callable()) {
     fail("'{}' object is not callable", type_name(callee));
+  }
   return object->call(*this, args);
 }
 
@@ -268,7 +322,9 @@ Value Interpreter::filtered(const FilterExpr& node, const Value& innermost) {
     const auto* chained = std::get_if<FilterExpr>(&node.input->node);
     input = chained != nullptr ? filtered(*chained, innermost) : eval(*node.input);
   }
-  if (node.filter == nullptr) fail("No filter named '{}'.", node.name);
+  if (node.filter == nullptr) {
+    fail("No filter named '{}'.", node.name);
+  }
   CallArgs args = arguments(node.arguments);
   line_ = filter_line;
   return node.filter->apply(*this, input, args);
@@ -276,21 +332,27 @@ Value Interpreter::filtered(const FilterExpr& node, const Value& innermost) {
 
 Value Interpreter::apply_filter(std::string_view name, const Value& input, CallArgs& args) {
   const FilterEntry* filter = find_filter(name);
-  if (filter == nullptr) fail("No filter named '{}'.", name);
+  if (filter == nullptr) {
+    fail("No filter named '{}'.", name);
+  }
   settings_.budget.charge_steps(1);
   return filter->apply(*this, input, args);
 }
 
 Value Interpreter::eval_node(const TestExpr& node) {
   const Value input = eval(*node.input);
-  if (node.test == nullptr) fail("No test named '{}'.", node.name);
+  if (node.test == nullptr) {
+    fail("No test named '{}'.", node.name);
+  }
   CallArgs args = arguments(node.arguments);
   return Value::boolean(node.test->apply(*this, input, args));
 }
 
 bool Interpreter::apply_test(std::string_view name, const Value& input, CallArgs& args) {
   const TestEntry* test = find_test(name);
-  if (test == nullptr) fail("No test named '{}'.", name);
+  if (test == nullptr) {
+    fail("No test named '{}'.", name);
+  }
   settings_.budget.charge_steps(1);
   return test->apply(*this, input, args);
 }

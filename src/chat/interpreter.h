@@ -34,7 +34,7 @@ class ArgReader {
   const Value* get(std::size_t i) const {
     return values_[i].is_given ? &values_[i].value : nullptr;
   }
-  Value value(std::size_t i, Value otherwise) const {
+  Value value(std::size_t i, const Value& otherwise) const {
     return values_[i].is_given ? values_[i].value : otherwise;
   }
   Int integer(std::size_t i, Int otherwise) const;

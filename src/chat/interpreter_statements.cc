@@ -16,7 +16,9 @@ Interpreter::Flow Interpreter::exec(const Body& body) {
     line_ = stmt->line;
     settings_.budget.charge_steps(1);
     const Flow flow = std::visit([this](const auto& node) { return exec_node(node); }, stmt->node);
-    if (flow != Flow::kNext) return flow;
+    if (flow != Flow::kNext) {
+      return flow;
+    }
   }
   return Flow::kNext;
 }
@@ -45,7 +47,9 @@ Interpreter::Flow Interpreter::exec_node(const OutputStmt& node) {
 
 Interpreter::Flow Interpreter::exec_node(const IfStmt& node) {
   for (const auto& [test, body] : node.branches) {
-    if (truthy(eval(*test))) return exec(body);
+    if (truthy(eval(*test))) {
+      return exec(body);
+    }
   }
   return exec(node.otherwise);
 }
@@ -62,11 +66,15 @@ Interpreter::Flow Interpreter::exec_node(const SetBlockStmt& node) {
   {
     Capture capture(*this, std::move(scope));
     const Flow flow = exec(node.body);
-    if (flow != Flow::kNext) return flow;
+    if (flow != Flow::kNext) {
+      return flow;
+    }
     text = capture.take();
   }
   Value value = Value::text(text.with_markup(autoescape_));
-  if (node.filter != nullptr) value = filtered(std::get<FilterExpr>(node.filter->node), value);
+  if (node.filter != nullptr) {
+    value = filtered(std::get<FilterExpr>(node.filter->node), value);
+  }
   assign(node.target, value);
   return Flow::kNext;
 }
@@ -78,7 +86,9 @@ Interpreter::Flow Interpreter::exec_node(const FilterStmt& node) {
   {
     Capture capture(*this, std::move(scope));
     const Flow flow = exec(node.body);
-    if (flow != Flow::kNext) return flow;
+    if (flow != Flow::kNext) {
+      return flow;
+    }
     text = capture.take();
   }
   emit(filtered(std::get<FilterExpr>(node.filter->node), Value::text(text)));
@@ -98,9 +108,13 @@ Interpreter::Flow Interpreter::exec_node(const WithStmt& node) {
   auto scope = std::make_shared<Scope>();
   scope->parent = scope_;
   std::vector<Value> values;
-  for (const Expr* expr : node.values) values.push_back(eval(*expr));
+  for (const Expr* expr : node.values) {
+    values.push_back(eval(*expr));
+  }
   const ScopePtr outer = std::exchange(scope_, std::move(scope));
-  for (std::size_t i = 0; i < values.size(); ++i) assign(node.targets[i], values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    assign(node.targets[i], values[i]);
+  }
   const Flow flow = exec(node.body);
   scope_ = outer;
   return flow;
@@ -133,7 +147,9 @@ void Interpreter::assign(const Target& target, const Value& value) {
     case Target::Kind::kNamespace: {
       const Value object = lookup(target.name);
       auto* ns = dynamic_cast<NamespaceObject*>(object.as_object());
-      if (ns == nullptr) fail("cannot assign attribute on non-namespace object");
+      if (ns == nullptr) {
+        fail("cannot assign attribute on non-namespace object");
+      }
       ns->set(target.attribute, value);
       return;
     }
@@ -145,14 +161,19 @@ void Interpreter::assign(const Target& target, const Value& value) {
   if (items.size() < target.items.size()) {
     fail("not enough values to unpack (expected {}, got {})", target.items.size(), items.size());
   }
-  if (items.size() > target.items.size())
+  if (items.size() > target.items.size()) {
     fail("too many values to unpack (expected {})", target.items.size());
-  for (std::size_t i = 0; i < items.size(); ++i) assign(target.items[i], items[i]);
+  }
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    assign(target.items[i], items[i]);
+  }
 }
 
 Interpreter::Flow Interpreter::exec_node(const ForStmt& node) {
   const Value iterable = eval(*node.iterable);
-  if (!node.recursive) return loop(node, iterable, scope_, 0);
+  if (!node.recursive) {
+    return loop(node, iterable, scope_, 0);
+  }
   const Text text = run_loop(node, iterable, scope_, 0);
   out_->add(text);
   return Flow::kNext;
@@ -197,19 +218,27 @@ Interpreter::Flow Interpreter::loop(const ForStmt& node,
       scope->parent = outer;
     }
     scope_ = scope;
-    if (loop_name_ >= 0) scope->set(loop_name_, Value::object(state));
+    if (loop_name_ >= 0) {
+      scope->set(loop_name_, Value::object(state));
+    }
     assign(node.target, state->current());
     flow = exec(node.body);
     scope_ = before;
-    if (flow == Flow::kBreak) break;
+    if (flow == Flow::kBreak) {
+      break;
+    }
   }
   state->finish();
-  if (ran || node.otherwise.empty()) return Flow::kNext;
+  if (ran || node.otherwise.empty()) {
+    return Flow::kNext;
+  }
   return in_scope(node.otherwise, outer);
 }
 
 Value Interpreter::make_macro(const MacroSpec& spec) {
-  if (captured_.empty() || captured_.back() != scope_) captured_.push_back(scope_);
+  if (captured_.empty() || captured_.back() != scope_) {
+    captured_.push_back(scope_);
+  }
   return Value::object(std::make_shared<MacroObject>(spec, scope_));
 }
 
@@ -231,7 +260,9 @@ bool take_named(CallArgs& args, std::string_view name, Value& out) {
   const auto it = std::find_if(args.named.begin(), args.named.end(), [name](const auto& entry) {
     return entry.first == name;
   });
-  if (it == args.named.end()) return false;
+  if (it == args.named.end()) {
+    return false;
+  }
   out = std::move(it->second);
   args.named.erase(it);
   return true;
@@ -287,8 +318,10 @@ void Interpreter::bind_extras(const MacroSpec& spec, CallArgs& args, Scope& scop
   }
   if (spec.uses_kwargs) {
     auto kwargs = std::make_shared<Dict>();
-    for (const auto& [name, value] : args.named) kwargs->set(make_text(name, true), value);
-    set("kwargs", Value(Value::Data(std::move(kwargs))));
+    for (const auto& [name, value] : args.named) {
+      kwargs->set(make_text(name, false), value);
+    }
+    set("kwargs", Value::dict(std::move(kwargs)));
   } else if (!args.named.empty()) {
     fail("macro '{}' takes no keyword argument '{}'", spec.name, args.named.front().first);
   }

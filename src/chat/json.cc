@@ -13,7 +13,9 @@ namespace {
 constexpr int kMaxDepth = 300;
 
 Value convert(const boost::json::value& json, int depth) {
-  if (depth > kMaxDepth) fail_budget("the input nests deeper than {} levels", kMaxDepth);
+  if (depth > kMaxDepth) {
+    fail_budget("the input nests deeper than {} levels", kMaxDepth);
+  }
   switch (json.kind()) {
     case boost::json::kind::null:
       return Value::none();
@@ -30,7 +32,9 @@ Value convert(const boost::json::value& json, int depth) {
     case boost::json::kind::array: {
       std::vector<Value> items;
       items.reserve(json.get_array().size());
-      for (const auto& item : json.get_array()) items.push_back(convert(item, depth + 1));
+      for (const auto& item : json.get_array()) {
+        items.push_back(convert(item, depth + 1));
+      }
       return make_list(std::move(items));
     }
     case boost::json::kind::object:
@@ -40,12 +44,14 @@ Value convert(const boost::json::value& json, int depth) {
   for (const auto& [key, value] : json.get_object()) {
     dict->set(Value::text(Text(key, false)), convert(value, depth + 1));
   }
-  return Value(Value::Data(std::move(dict)));
+  return Value::dict(std::move(dict));
 }
 
 std::string unicode_escape(char32_t code) {
   const auto c = static_cast<std::uint32_t>(code);
-  if (c < 0x10000) return fmt::format("\\u{:04x}", c);
+  if (c < 0x10000) {
+    return fmt::format("\\u{:04x}", c);
+  }
   return fmt::format(
       "\\u{:04x}\\u{:04x}", 0xD800 + ((c - 0x10000) >> 10), 0xDC00 + ((c - 0x10000) & 0x3FF));
 }
@@ -70,13 +76,19 @@ std::string json_escape(char32_t code, bool ensure_ascii) {
     default:
       break;
   }
-  if (code < 0x20 || (ensure_ascii && code > 0x7E)) return unicode_escape(code);
+  if (code < 0x20 || (ensure_ascii && code > 0x7E)) {
+    return unicode_escape(code);
+  }
   return {};
 }
 
 std::string float_json(double d) {
-  if (std::isnan(d)) return "NaN";
-  if (std::isinf(d)) return d < 0 ? "-Infinity" : "Infinity";
+  if (std::isnan(d)) {
+    return "NaN";
+  }
+  if (std::isinf(d)) {
+    return d < 0 ? "-Infinity" : "Infinity";
+  }
   return float_repr(d);
 }
 
@@ -91,11 +103,18 @@ class Writer {
 
  private:
   void write(const Value& value, int level) {
-    if (level > kMaxDepth * 2) fail_budget("a value nests too deeply for JSON");
-    if (const Text* text = value.as_text()) return string(*text);
-    if (value.is_none() || value.as_int() || value.get<double>() != nullptr)
+    if (level > kMaxDepth * 2) {
+      fail_budget("a value nests too deeply for JSON");
+    }
+    if (const Text* text = value.as_text()) {
+      return string(*text);
+    }
+    if (value.is_none() || value.as_int() || value.get<double>() != nullptr) {
       return out_.add(scalar(value), true);
-    if (const Dict* dict = value.as_dict()) return object(*dict, level);
+    }
+    if (const Dict* dict = value.as_dict()) {
+      return object(*dict, level);
+    }
     const Sequence* sequence = value.as_sequence();
     if (sequence == nullptr || !(sequence->is_tuple() || sequence->kind == SequenceKind::kList)) {
       fail("Object of type {} is not JSON serializable", type_name(value));
@@ -104,9 +123,15 @@ class Writer {
   }
 
   static std::string scalar(const Value& value) {
-    if (value.is_none()) return "null";
-    if (const auto* b = value.get<bool>()) return *b ? "true" : "false";
-    if (const auto* i = value.get<Int>()) return int_to_string(*i);
+    if (value.is_none()) {
+      return "null";
+    }
+    if (const auto* b = value.get<bool>()) {
+      return *b ? "true" : "false";
+    }
+    if (const auto* i = value.get<Int>()) {
+      return int_to_string(*i);
+    }
     return float_json(*value.get<double>());
   }
 
@@ -118,28 +143,40 @@ class Writer {
       const Char c = char_at(view, at);
       const std::string escape = json_escape(c.code, style_.ensure_ascii);
       if (!escape.empty()) {
-        if (plain < at) out_.add(text.sub(plain, at));
+        if (plain < at) {
+          out_.add(text.sub(plain, at));
+        }
         out_.add(escape, text.trusted_at(at));
         plain = c.end;
       }
       at = c.end;
     }
-    if (plain < view.size()) out_.add(text.sub(plain, view.size()));
+    if (plain < view.size()) {
+      out_.add(text.sub(plain, view.size()));
+    }
     out_.add("\"", false);
   }
 
   void newline(int level) {
-    if (!style_.indented) return;
+    if (!style_.indented) {
+      return;
+    }
     out_.add("\n", false);
-    for (int i = 0; i < level; ++i) out_.add(style_.indent);
+    for (int i = 0; i < level; ++i) {
+      out_.add(style_.indent);
+    }
   }
 
   void array(const Sequence& sequence, int level) {
-    if (sequence.items.empty()) return out_.add("[]", false);
+    if (sequence.items.empty()) {
+      return out_.add("[]", false);
+    }
     out_.add("[", false);
     bool first = true;
     for (const Value& item : sequence.items) {
-      if (!std::exchange(first, false)) out_.add(style_.item_separator);
+      if (!std::exchange(first, false)) {
+        out_.add(style_.item_separator);
+      }
       newline(level + 1);
       write(item, level + 1);
     }
@@ -148,7 +185,9 @@ class Writer {
   }
 
   void key(const Value& key) {
-    if (const Text* text = key.as_text()) return string(*text);
+    if (const Text* text = key.as_text()) {
+      return string(*text);
+    }
     if (!key.is_none() && !key.as_int() && key.get<double>() == nullptr) {
       fail("keys must be str, int, float, bool or None, not {}", type_name(key));
     }
@@ -156,9 +195,13 @@ class Writer {
   }
 
   void object(const Dict& dict, int level) {
-    if (dict.size() == 0) return out_.add("{}", false);
+    if (dict.size() == 0) {
+      return out_.add("{}", false);
+    }
     std::vector<const std::pair<Value, Value>*> entries;
-    for (const auto& entry : dict.entries()) entries.push_back(&entry);
+    for (const auto& entry : dict.entries()) {
+      entries.push_back(&entry);
+    }
     if (style_.sort_keys) {
       std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
         return less_than(a->first, b->first);
@@ -167,7 +210,9 @@ class Writer {
     out_.add("{", false);
     bool first = true;
     for (const auto* entry : entries) {
-      if (!std::exchange(first, false)) out_.add(style_.item_separator);
+      if (!std::exchange(first, false)) {
+        out_.add(style_.item_separator);
+      }
       newline(level + 1);
       key(entry->first);
       out_.add(style_.key_separator);

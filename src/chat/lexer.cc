@@ -23,9 +23,14 @@ std::string normalize_newlines(std::string_view source) {
       continue;
     }
     out += '\n';
-    if (i + 1 < source.size() && source[i + 1] == '\n') ++i;
+    if (i + 1 < source.size() && source[i + 1] == '\n') {
+      ++i;
+    }
   }
-  if (!out.empty() && out.back() == '\n') out.pop_back();  // one newline at the end is not kept
+  // one newline at the end is not kept
+  if (!out.empty() && out.back() == '\n') {
+    out.pop_back();
+  }
   return out;
 }
 
@@ -35,7 +40,9 @@ class Lexer {
       : source_storage_(std::move(source)), source_(source_storage_) {}
 
   std::vector<Token> run() {
-    while (pos_ < source_.size()) next_part();
+    while (pos_ < source_.size()) {
+      next_part();
+    }
     push(TokenType::kEnd, "");
     return std::move(tokens_);
   }
@@ -60,7 +67,9 @@ class Lexer {
 
   void move_to(std::size_t pos) {
     line_ += static_cast<int>(std::count(source_.begin() + pos_, source_.begin() + pos, '\n'));
-    if (pos > pos_) line_starting_ = source_[pos - 1] == '\n';
+    if (pos > pos_) {
+      line_starting_ = source_[pos - 1] == '\n';
+    }
     pos_ = pos;
   }
 
@@ -75,7 +84,9 @@ class Lexer {
         return;
       }
       const char kind = source_[open + 1];
-      if (kind == '%' || kind == '{' || kind == '#') break;
+      if (kind == '%' || kind == '{' || kind == '#') {
+        break;
+      }
       ++open;
     }
     const bool variable = source_[open + 1] == '{';
@@ -105,37 +116,54 @@ class Lexer {
       const std::size_t newline = text.rfind('\n');
       const std::size_t line_begin = newline == std::string_view::npos ? 0 : newline + 1;
       const bool own_line = line_begin > 0 || line_starting_;
-      if (own_line && skip_space(text, line_begin) == text.size())
+      if (own_line && skip_space(text, line_begin) == text.size()) {
         text = text.substr(0, line_begin);
+      }
     }
-    if (!text.empty()) push(TokenType::kData, text);
+    if (!text.empty()) {
+      push(TokenType::kData, text);
+    }
   }
 
   void comment() {
     const std::size_t begin = pos_ + 2 + (sign_at(pos_ + 2) != '\0' ? 1 : 0);
     const std::size_t close = source_.find("#}", begin);
-    if (close == std::string_view::npos) syntax_error("Missing end of comment tag");
+    if (close == std::string_view::npos) {
+      syntax_error("Missing end of comment tag");
+    }
     const char sign = close > begin ? sign_at(close - 1) : '\0';
     move_to(after_close(close + 2, sign, true));
   }
 
   // Where the source goes on behind a closing tag.
   std::size_t after_close(std::size_t pos, char sign, bool trim_newline) const {
-    if (sign == '-') return skip_space(source_, pos);
-    if (sign != '+' && trim_newline && at(pos, "\n")) return pos + 1;
+    if (sign == '-') {
+      return skip_space(source_, pos);
+    }
+    if (sign != '+' && trim_newline && at(pos, "\n")) {
+      return pos + 1;
+    }
     return pos;
   }
 
   // Matches {%- name %} at pos; the offset behind it.
   std::optional<std::size_t> bare_tag(std::size_t pos, std::string_view name, bool is_begin) const {
     pos += 2;
-    if (sign_at(pos) != '\0') ++pos;
+    if (sign_at(pos) != '\0') {
+      ++pos;
+    }
     pos = skip_space(source_, pos);
-    if (!at(pos, name)) return std::nullopt;
+    if (!at(pos, name)) {
+      return std::nullopt;
+    }
     pos = skip_space(source_, pos + name.size());
     const char sign = is_begin && at(pos, "+") ? '\0' : sign_at(pos);
-    if (sign != '\0') ++pos;
-    if (!at(pos, "%}")) return std::nullopt;
+    if (sign != '\0') {
+      ++pos;
+    }
+    if (!at(pos, "%}")) {
+      return std::nullopt;
+    }
     return after_close(pos + 2, sign, !is_begin);
   }
 
@@ -147,7 +175,9 @@ class Lexer {
     for (std::size_t open = source_.find("{%", pos_); open != std::string_view::npos;
          open = source_.find("{%", open + 1)) {
       const auto end = bare_tag(open, "endraw", false);
-      if (!end) continue;
+      if (!end) {
+        continue;
+      }
       push_data(open, sign_at(open + 2), true);
       move_to(*end);
       return;
@@ -160,7 +190,9 @@ class Lexer {
     move_to(pos_ + 2 + (sign_at(pos_ + 2) != '\0' ? 1 : 0));
     std::string balance;
     while (pos_ < source_.size()) {
-      if (balance.empty() && tag_end(variable)) return;
+      if (balance.empty() && tag_end(variable)) {
+        return;
+      }
       if (const std::size_t after = skip_space(source_, pos_); after != pos_) {
         move_to(after);
       } else if (!number() && !name() && !string()) {
@@ -174,7 +206,9 @@ class Lexer {
     const char sign = sign_at(pos_);
     const bool signed_end = sign == '-' || (sign == '+' && !variable);
     const std::size_t at_close = pos_ + (signed_end ? 1 : 0);
-    if (!at(at_close, close)) return false;
+    if (!at(at_close, close)) {
+      return false;
+    }
     push(variable ? TokenType::kVariableEnd : TokenType::kBlockEnd, "");
     move_to(after_close(at_close + 2, signed_end ? sign : '\0', !variable));
     return true;
@@ -183,8 +217,12 @@ class Lexer {
   bool number() {
     const bool after_dot = pos_ > 0 && source_[pos_ - 1] == '.';
     const NumberToken found = scan_number(source_.substr(pos_), !after_dot);
-    if (found.length == 0) return false;
-    if (found.too_big) syntax_error("an integer is too big");
+    if (found.length == 0) {
+      return false;
+    }
+    if (found.too_big) {
+      syntax_error("an integer is too big");
+    }
     push(found.is_float ? TokenType::kFloat : TokenType::kInteger,
          source_.substr(pos_, found.length));
     tokens_.back().integer = found.integer;
@@ -197,10 +235,14 @@ class Lexer {
     std::size_t end = pos_;
     while (end < source_.size()) {
       const Char c = char_at(source_, end);
-      if (c.code != '_' && !is_alnum(c.code)) break;
+      if (c.code != '_' && !is_alnum(c.code)) {
+        break;
+      }
       end = c.end;
     }
-    if (end == pos_) return false;
+    if (end == pos_) {
+      return false;
+    }
     push(TokenType::kName, source_.substr(pos_, end - pos_));
     move_to(end);
     return true;
@@ -208,13 +250,20 @@ class Lexer {
 
   bool string() {
     const char quote = source_[pos_];
-    if (quote != '\'' && quote != '"') return false;
+    if (quote != '\'' && quote != '"') {
+      return false;
+    }
     std::size_t end = pos_ + 1;
-    while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2 : 1;
-    if (end >= source_.size())
+    while (end < source_.size() && source_[end] != quote) {
+      end += source_[end] == '\\' ? 2 : 1;
+    }
+    if (end >= source_.size()) {
       syntax_error(fmt::format("unexpected char {}, a string without end", quote));
+    }
     const auto value = unescape_string(source_.substr(pos_ + 1, end - pos_ - 1));
-    if (!value) syntax_error("a string has an invalid escape");
+    if (!value) {
+      syntax_error("a string has an invalid escape");
+    }
     push(TokenType::kString, *value);
     move_to(end + 1);
     return true;
@@ -231,9 +280,12 @@ class Lexer {
     if (c == '{' || c == '(' || c == '[') {
       balance += c == '{' ? '}' : c == '(' ? ')' : ']';
     } else if (c == '}' || c == ')' || c == ']') {
-      if (balance.empty()) syntax_error(fmt::format("unexpected '{}'", c));
-      if (balance.back() != c)
+      if (balance.empty()) {
+        syntax_error(fmt::format("unexpected '{}'", c));
+      }
+      if (balance.back() != c) {
         syntax_error(fmt::format("unexpected '{}', expected '{}'", c, balance.back()));
+      }
       balance.pop_back();
     }
     push(TokenType::kOperator, *op);

@@ -14,9 +14,15 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 int digit_value(char c) {
-  if (is_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'Z') return c - 'A' + 10;
+  if (is_digit(c)) {
+    return c - '0';
+  }
+  if (c >= 'a' && c <= 'z') {
+    return c - 'a' + 10;
+  }
+  if (c >= 'A' && c <= 'Z') {
+    return c - 'A' + 10;
+  }
   return 99;
 }
 
@@ -39,7 +45,9 @@ std::size_t skip_digits(std::string_view text, std::size_t at, int base) {
 std::string without_underscores(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (c != '_') out += c;
+    if (c != '_') {
+      out += c;
+    }
   }
   return out;
 }
@@ -47,7 +55,9 @@ std::string without_underscores(std::string_view text) {
 bool accumulate(std::string_view digits, int base, Int& value) {
   value = 0;
   for (const char c : digits) {
-    if (c == '_') continue;
+    if (c == '_') {
+      continue;
+    }
     if (__builtin_mul_overflow(value, base, &value) ||
         __builtin_add_overflow(value, digit_value(c), &value)) {
       return false;
@@ -58,7 +68,9 @@ bool accumulate(std::string_view digits, int base, Int& value) {
 
 std::size_t float_length(std::string_view text) {
   std::size_t end = skip_digits(text, 0, 10);
-  if (end == 0) return 0;
+  if (end == 0) {
+    return 0;
+  }
   bool is_float = false;
   if (end < text.size() && text[end] == '.') {
     const std::size_t fraction = skip_digits(text, end + 1, 10);
@@ -69,7 +81,9 @@ std::size_t float_length(std::string_view text) {
   }
   if (end < text.size() && (text[end] == 'e' || text[end] == 'E')) {
     std::size_t digits = end + 1;
-    if (digits < text.size() && (text[digits] == '+' || text[digits] == '-')) ++digits;
+    if (digits < text.size() && (text[digits] == '+' || text[digits] == '-')) {
+      ++digits;
+    }
     const std::size_t exponent = skip_digits(text, digits, 10);
     if (exponent > digits) {
       end = exponent;
@@ -80,7 +94,9 @@ std::size_t float_length(std::string_view text) {
 }
 
 int prefix_base(std::string_view text) {
-  if (text.size() < 2 || text[0] != '0') return 10;
+  if (text.size() < 2 || text[0] != '0') {
+    return 10;
+  }
   switch (text[1]) {
     case 'x':
     case 'X':
@@ -108,7 +124,9 @@ std::string ascii_digits(std::string_view text) {
     const Char c = char_at(text, at);
     if (c.code >= 0x80 && is(CharClass::kDecimal, c.code)) {
       char32_t zero = c.code;
-      while (is(CharClass::kDecimal, zero - 1) && c.code - zero < 9) --zero;
+      while (is(CharClass::kDecimal, zero - 1) && c.code - zero < 9) {
+        --zero;
+      }
       out += static_cast<char>('0' + (c.code - zero) % 10);
     } else {
       out.append(text.substr(at, c.end - at));
@@ -122,14 +140,20 @@ bool append_hex_escape(std::string& out,
                        std::string_view body,
                        std::size_t& at,
                        std::size_t digits) {
-  if (at + digits > body.size()) return false;
+  if (at + digits > body.size()) {
+    return false;
+  }
   char32_t code = 0;
   for (std::size_t i = 0; i < digits; ++i) {
     const int v = digit_value(body[at + i]);
-    if (v > 15) return false;
+    if (v > 15) {
+      return false;
+    }
     code = code * 16 + static_cast<char32_t>(v);
   }
-  if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) return false;
+  if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) {
+    return false;
+  }
   append_utf8(out, code);
   at += digits;
   return true;
@@ -165,7 +189,10 @@ bool append_escape(std::string& out, std::string_view body, std::size_t& at) {
     ++at;
     return append_hex_escape(out, body, at, c == 'x' ? 2 : c == 'u' ? 4 : 8);
   }
-  if (c == 'N') return false;  // character names are not known here
+  // character names are not known here
+  if (c == 'N') {
+    return false;
+  }
   out += '\\';
   return true;
 }
@@ -174,7 +201,9 @@ bool append_escape(std::string& out, std::string_view body, std::size_t& at) {
 
 NumberToken scan_number(std::string_view text, bool may_be_float) {
   NumberToken token;
-  if (text.empty() || !is_digit(text[0])) return token;
+  if (text.empty() || !is_digit(text[0])) {
+    return token;
+  }
   if (const std::size_t length = may_be_float ? float_length(text) : 0; length > 0) {
     token.length = length;
     token.is_float = true;
@@ -199,14 +228,20 @@ std::optional<Int> parse_int(std::string_view raw, int base) {
   const std::string ascii = ascii_digits(strip_space(raw));
   std::string_view text = ascii;
   const bool negative = text.starts_with('-');
-  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  if (negative || text.starts_with('+')) {
+    text.remove_prefix(1);
+  }
   const int prefix = prefix_base(text);
   if (prefix != 10 && (base == prefix || base == 0)) {
     text.remove_prefix(2);
-    if (text.starts_with('_')) text.remove_prefix(1);
+    if (text.starts_with('_')) {
+      text.remove_prefix(1);
+    }
     base = prefix;
   }
-  if (base == 0) base = 10;
+  if (base == 0) {
+    base = 10;
+  }
   Int value = 0;
   if (text.empty() || skip_digits(text, 0, base) != text.size() || !accumulate(text, base, value)) {
     return std::nullopt;
@@ -217,24 +252,37 @@ std::optional<Int> parse_int(std::string_view raw, int base) {
 std::optional<double> parse_float(std::string_view raw) {
   const std::string text = ascii_digits(strip_space(raw));
   std::string_view body = text;
-  if (body.starts_with('-') || body.starts_with('+')) body.remove_prefix(1);
+  if (body.starts_with('-') || body.starts_with('+')) {
+    body.remove_prefix(1);
+  }
   std::string word(body);
-  for (char& c : word) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  for (char& c : word) {
+    c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  }
   const bool is_word = word == "inf" || word == "infinity" || word == "nan";
   if (!is_word) {
     std::string_view rest = body;
-    if (rest.find_first_not_of("0123456789._eE+-") != std::string_view::npos) return std::nullopt;
+    if (rest.find_first_not_of("0123456789._eE+-") != std::string_view::npos) {
+      return std::nullopt;
+    }
     for (std::size_t i = 0; i < rest.size(); ++i) {
-      if (rest[i] != '_') continue;
-      if (i == 0 || i + 1 == rest.size() || !is_digit(rest[i - 1]) || !is_digit(rest[i + 1]))
+      if (rest[i] != '_') {
+        continue;
+      }
+      if (i == 0 || i + 1 == rest.size() || !is_digit(rest[i - 1]) || !is_digit(rest[i + 1])) {
         return std::nullopt;
+      }
     }
   }
   const std::string plain = without_underscores(text);
-  if (plain.empty()) return std::nullopt;
+  if (plain.empty()) {
+    return std::nullopt;
+  }
   char* end = nullptr;
   const double value = std::strtod(plain.c_str(), &end);
-  if (end != plain.c_str() + plain.size()) return std::nullopt;
+  if (end != plain.c_str() + plain.size()) {
+    return std::nullopt;
+  }
   return value;
 }
 
@@ -246,26 +294,36 @@ std::optional<std::string> unescape_string(std::string_view body) {
       out += body[at++];
       continue;
     }
-    if (++at >= body.size() || !append_escape(out, body, at)) return std::nullopt;
+    if (++at >= body.size() || !append_escape(out, body, at)) {
+      return std::nullopt;
+    }
   }
   return out;
 }
 
 std::string int_to_string(Int value) {
-  if (value == 0) return "0";
+  if (value == 0) {
+    return "0";
+  }
   const bool negative = value < 0;
   std::string digits;
   for (; value != 0; value /= 10) {
     const int digit = static_cast<int>(value % 10);
     digits += static_cast<char>('0' + (digit < 0 ? -digit : digit));
   }
-  if (negative) digits += '-';
+  if (negative) {
+    digits += '-';
+  }
   return {digits.rbegin(), digits.rend()};
 }
 
 std::string float_repr(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  if (std::isnan(value)) {
+    return "nan";
+  }
+  if (std::isinf(value)) {
+    return value < 0 ? "-inf" : "inf";
+  }
   std::array<char, 64> buffer{};
   const auto result = std::to_chars(
       buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::scientific);
@@ -273,16 +331,23 @@ std::string float_repr(double value) {
                                     static_cast<std::size_t>(result.ptr - buffer.data()));
   const std::size_t e = scientific.find('e');
   const int exponent = std::atoi(std::string(scientific.substr(e + 1)).c_str());
-  if (exponent < -4 || exponent >= 16) return std::string(scientific);
+  if (exponent < -4 || exponent >= 16) {
+    return std::string(scientific);
+  }
   std::string out(value < 0 || std::signbit(value) ? "-" : "");
   std::string digits;
   for (const char c : scientific.substr(0, e)) {
-    if (is_digit(c)) digits += c;
+    if (is_digit(c)) {
+      digits += c;
+    }
   }
-  if (exponent < 0)
+  if (exponent < 0) {
     return out + "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
+  }
   const auto whole = static_cast<std::size_t>(exponent) + 1;
-  if (digits.size() <= whole) return out + digits + std::string(whole - digits.size(), '0') + ".0";
+  if (digits.size() <= whole) {
+    return out + digits + std::string(whole - digits.size(), '0') + ".0";
+  }
   return out + digits.substr(0, whole) + "." + digits.substr(whole);
 }
 

@@ -15,12 +15,16 @@ Value index_method(Interpreter& in, const Value& self, CallArgs& args) {
   const auto size = static_cast<Int>(items.size());
   const auto bound = [&](std::size_t i, Int otherwise) {
     Int at = reader.integer(i, otherwise);
-    if (at < 0) at = std::max<Int>(0, at + size);
+    if (at < 0) {
+      at = std::max<Int>(0, at + size);
+    }
     return std::min(at, size);
   };
   in.budget().charge_steps(items.size());
   for (Int i = bound(1, 0); i < bound(2, size); ++i) {
-    if (equals(items[static_cast<std::size_t>(i)], *reader.get(0))) return Value::integer(i);
+    if (equals(items[static_cast<std::size_t>(i)], *reader.get(0))) {
+      return Value::integer(i);
+    }
   }
   fail("the value is not in the {}", type_name(self));
 }
@@ -43,14 +47,18 @@ Value copy_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
 Value keys_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
   ArgReader(args, "keys", {});
   std::vector<Value> out;
-  for (const auto& [key, value] : self.as_dict()->entries()) out.push_back(key);
+  for (const auto& [key, value] : self.as_dict()->entries()) {
+    out.push_back(key);
+  }
   return make_sequence(SequenceKind::kKeys, std::move(out));
 }
 
 Value values_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
   ArgReader(args, "values", {});
   std::vector<Value> out;
-  for (const auto& [key, value] : self.as_dict()->entries()) out.push_back(value);
+  for (const auto& [key, value] : self.as_dict()->entries()) {
+    out.push_back(value);
+  }
   return make_sequence(SequenceKind::kValues, std::move(out));
 }
 
@@ -58,13 +66,16 @@ Value items_method(Interpreter& in, const Value& self, CallArgs& args) {
   ArgReader(args, "items", {});
   in.budget().charge_steps(self.as_dict()->size());
   std::vector<Value> out;
-  for (const auto& [key, value] : self.as_dict()->entries())
+  for (const auto& [key, value] : self.as_dict()->entries()) {
     out.push_back(make_tuple({key, value}));
+  }
   return make_sequence(SequenceKind::kItems, std::move(out));
 }
 
 Value get_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
-  if (!args.named.empty()) fail("dict.get() takes no keyword arguments");
+  if (!args.named.empty()) {
+    fail("dict.get() takes no keyword arguments");
+  }
   const ArgReader reader(args, "get", {"key", "default"}, 1);
   const Value* found = self.as_dict()->find(*reader.get(0));
   return found != nullptr ? *found : reader.value(1, Value::none());
@@ -78,11 +89,17 @@ Value is_integer_method(Interpreter& /*in*/, const Value& self, CallArgs& args) 
 
 Value bit_length_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
   ArgReader(args, "bit_length", {});
-  if (!self.as_int()) fail("'float' object has no attribute 'bit_length'");
+  if (!self.as_int()) {
+    fail("'float' object has no attribute 'bit_length'");
+  }
   Int value = *self.as_int();
-  if (value < 0) value = -value;
+  if (value < 0) {
+    value = -value;
+  }
   Int bits = 0;
-  for (; value != 0; value >>= 1) ++bits;
+  for (; value != 0; value >>= 1) {
+    ++bits;
+  }
   return Value::integer(bits);
 }
 
@@ -117,13 +134,22 @@ const MethodEntry* method_of(const Value& object, std::string_view name) {
     const MethodEntry* method = find_method(string_methods(), name);
     return method != nullptr ? method : find_method(search_methods(), name);
   }
-  if (object.as_dict() != nullptr) return find_method(dict_methods(), name);
-  if (object.as_int()) return name == "bit_length" ? find_method(number_methods(), name) : nullptr;
-  if (object.get<double>() != nullptr)
+  if (object.as_dict() != nullptr) {
+    return find_method(dict_methods(), name);
+  }
+  if (object.as_int()) {
+    return name == "bit_length" ? find_method(number_methods(), name) : nullptr;
+  }
+  if (object.get<double>() != nullptr) {
     return name == "is_integer" ? find_method(number_methods(), name) : nullptr;
+  }
   const Sequence* sequence = object.as_sequence();
-  if (sequence == nullptr || !sequence->indexable()) return nullptr;
-  if (name == "copy" && sequence->kind != SequenceKind::kList) return nullptr;
+  if (sequence == nullptr || !sequence->indexable()) {
+    return nullptr;
+  }
+  if (name == "copy" && sequence->kind != SequenceKind::kList) {
+    return nullptr;
+  }
   return find_method(sequence_methods(), name);
 }
 
@@ -138,13 +164,20 @@ std::optional<Value> type_attribute(Interpreter& /*in*/,
                                     std::string_view name) {
   const Sequence* sequence = object.as_sequence();
   if (sequence != nullptr && sequence->kind == SequenceKind::kGroup) {
-    if (name == "grouper") return sequence->items[0];
-    if (name == "list") return sequence->items[1];
+    if (name == "grouper") {
+      return sequence->items[0];
+    }
+    if (name == "list") {
+      return sequence->items[1];
+    }
   }
-  if (object.as_int() && (name == "real" || name == "numerator"))
+  if (object.as_int() && (name == "real" || name == "numerator")) {
     return Value::integer(*object.as_int());
+  }
   const MethodEntry* method = method_of(object, name);
-  if (method == nullptr) return std::nullopt;
+  if (method == nullptr) {
+    return std::nullopt;
+  }
   return Value::object(std::make_shared<BoundMethod>(object, method->name, method->method));
 }
 

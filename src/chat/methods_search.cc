@@ -13,7 +13,9 @@ const Text& self_text(const Value& self) { return *self.as_text(); }
 
 Text required_text(const ArgReader& reader, std::size_t i) {
   const Text* text = reader.text(i);
-  if (text == nullptr) fail("a string is required, not NoneType");
+  if (text == nullptr) {
+    fail("a string is required, not NoneType");
+  }
   return *text;
 }
 
@@ -25,7 +27,9 @@ std::int64_t limit_of(const ArgReader& reader, std::size_t i) {
 Value texts(std::vector<Text> parts) {
   std::vector<Value> out;
   out.reserve(parts.size());
-  for (Text& part : parts) out.push_back(Value::text(std::move(part)));
+  for (Text& part : parts) {
+    out.push_back(Value::text(std::move(part)));
+  }
   return make_list(std::move(out));
 }
 
@@ -60,8 +64,9 @@ Value join_method(Interpreter& in, const Value& self, CallArgs& args) {
   const ArgReader reader(args, "join", {"iterable"}, 1);
   std::vector<Text> parts;
   for (const Value& item : in.iterate(*reader.get(0))) {
-    if (item.as_text() == nullptr)
+    if (item.as_text() == nullptr) {
       fail("sequence item {}: expected str instance, {} found", parts.size(), type_name(item));
+    }
     parts.push_back(*item.as_text());
   }
   return Value::text(join(in.budget(), self_text(self), parts));
@@ -80,12 +85,16 @@ Window window(const ArgReader& reader, const Text& text) {
   const auto bound = [&](std::size_t i, Int otherwise) {
     const Value* value = reader.get(i);
     Int at = value == nullptr || value->is_none() ? otherwise : reader.integer(i, 0);
-    if (at < 0) at = std::max<Int>(0, at + length);
+    if (at < 0) {
+      at = std::max<Int>(0, at + length);
+    }
     return at;
   };
   const Int first = bound(1, 0);
   const Int last = std::min(bound(2, length), length);
-  if (first > last) return {0, 0, false};
+  if (first > last) {
+    return {0, 0, false};
+  }
   return {offset_of_char(view, static_cast<std::size_t>(first)),
           offset_of_char(view, static_cast<std::size_t>(last)),
           true};
@@ -95,11 +104,15 @@ Int find_in(const Value& self, CallArgs& args, std::string_view name, bool from_
   const ArgReader reader(args, name, {"sub", "start", "end"}, 1);
   const Text& text = self_text(self);
   const Window w = window(reader, text);
-  if (!w.valid) return -1;
+  if (!w.valid) {
+    return -1;
+  }
   const std::string_view part = text.view().substr(w.begin, w.end - w.begin);
   const Text needle = required_text(reader, 0);
   const std::size_t at = from_right ? part.rfind(needle.view()) : part.find(needle.view());
-  if (at == std::string_view::npos) return -1;
+  if (at == std::string_view::npos) {
+    return -1;
+  }
   return static_cast<Int>(count_chars(text.view().substr(0, w.begin + at)));
 }
 
@@ -113,23 +126,31 @@ Value rfind_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
 
 Value index_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
   const Int at = find_in(self, args, "index", false);
-  if (at < 0) fail("substring not found");
+  if (at < 0) {
+    fail("substring not found");
+  }
   return Value::integer(at);
 }
 
 Value rindex_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
   const Int at = find_in(self, args, "rindex", true);
-  if (at < 0) fail("substring not found");
+  if (at < 0) {
+    fail("substring not found");
+  }
   return Value::integer(at);
 }
 
 Value count_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
   const ArgReader reader(args, "count", {"sub", "start", "end"}, 1);
   const Window w = window(reader, self_text(self));
-  if (!w.valid) return Value::integer(0);
+  if (!w.valid) {
+    return Value::integer(0);
+  }
   const std::string_view part = self_text(self).view().substr(w.begin, w.end - w.begin);
   const Text needle = required_text(reader, 0);
-  if (needle.empty()) return Value::integer(static_cast<Int>(count_chars(part)) + 1);
+  if (needle.empty()) {
+    return Value::integer(static_cast<Int>(count_chars(part)) + 1);
+  }
   Int count = 0;
   for (std::size_t at = part.find(needle.view()); at != std::string_view::npos;
        at = part.find(needle.view(), at + needle.size())) {
@@ -146,15 +167,20 @@ Value affix(const Value& self, CallArgs& args, std::string_view name, bool at_en
       w.valid ? self_text(self).view().substr(w.begin, w.end - w.begin) : "";
   const auto matches = [&](const Value& value) {
     require_defined(value);
-    if (value.as_text() == nullptr)
+    if (value.as_text() == nullptr) {
       fail("{} takes a string or a tuple of strings, not {}", name, type_name(value));
+    }
     const std::string_view wanted = value.as_text()->view();
     return w.valid && (at_end ? part.ends_with(wanted) : part.starts_with(wanted));
   };
   const Sequence* several = reader.get(0)->as_sequence();
-  if (several == nullptr || !several->is_tuple()) return Value::boolean(matches(*reader.get(0)));
+  if (several == nullptr || !several->is_tuple()) {
+    return Value::boolean(matches(*reader.get(0)));
+  }
   for (const Value& value : several->items) {
-    if (matches(value)) return Value::boolean(true);
+    if (matches(value)) {
+      return Value::boolean(true);
+    }
   }
   return Value::boolean(false);
 }
@@ -171,7 +197,9 @@ Value partition(const Value& self, CallArgs& args, std::string_view name, bool f
   const ArgReader reader(args, name, {"sep"}, 1);
   const Text& text = self_text(self);
   const Text separator = required_text(reader, 0);
-  if (separator.empty()) fail("empty separator");
+  if (separator.empty()) {
+    fail("empty separator");
+  }
   const std::size_t at =
       from_right ? text.view().rfind(separator.view()) : text.view().find(separator.view());
   const auto part = [&](std::size_t begin, std::size_t end) {
@@ -217,10 +245,14 @@ Value format_method(Interpreter& in, const Value& self, CallArgs& args) {
 Value format_map_method(Interpreter& in, const Value& self, CallArgs& args) {
   const ArgReader reader(args, "format_map", {"mapping"}, 1);
   const Dict* dict = reader.get(0)->as_dict();
-  if (dict == nullptr) fail("format_map() takes a mapping");
+  if (dict == nullptr) {
+    fail("format_map() takes a mapping");
+  }
   CallArgs named;
   for (const auto& [key, value] : dict->entries()) {
-    if (key.as_text() != nullptr) named.named.emplace_back(key.as_text()->str(), value);
+    if (key.as_text() != nullptr) {
+      named.named.emplace_back(key.as_text()->str(), value);
+    }
   }
   return Value::text(str_format(in, self_text(self), named));
 }

@@ -44,7 +44,9 @@ template <Sides kTextAt>
 Value padded(Interpreter& in, const Value& self, CallArgs& args) {
   const ArgReader reader(args, "center", {"width", "fillchar"}, 1);
   const Text fill = reader.text(1) != nullptr ? *reader.text(1) : Text::literal(" ");
-  if (count_chars(fill.view()) != 1) fail("The fill character must be exactly one character long");
+  if (count_chars(fill.view()) != 1) {
+    fail("The fill character must be exactly one character long");
+  }
   const Int width = std::min<Int>(reader.integer(0, 0), Int{1} << 40);
   return Value::text(
       pad(in.budget(), self_text(self), static_cast<std::int64_t>(width), fill, kTextAt));
@@ -69,7 +71,9 @@ Value zfill(Interpreter& in, const Value& self, CallArgs& args) {
 Value expandtabs(Interpreter& in, const Value& self, CallArgs& args) {
   const ArgReader reader(args, "expandtabs", {"tabsize"});
   const Int size = reader.integer(0, 8);
-  if (size > 10'000) fail_budget("expandtabs: the tabs are too wide");
+  if (size > 10'000) {
+    fail_budget("expandtabs: the tabs are too wide");
+  }
   const Text& text = self_text(self);
   const std::string_view view = text.view();
   TextBuilder out(in.budget());
@@ -98,7 +102,9 @@ Value all_of(Interpreter& /*in*/, const Value& self, CallArgs& args) {
   const std::string_view view = self_text(self).view();
   for (std::size_t at = 0; at < view.size();) {
     const Char c = char_at(view, at);
-    if (!kPredicate(c.code)) return Value::boolean(false);
+    if (!kPredicate(c.code)) {
+      return Value::boolean(false);
+    }
     at = c.end;
   }
   return Value::boolean(!view.empty());
@@ -121,7 +127,9 @@ Value isascii(Interpreter& /*in*/, const Value& self, CallArgs& args) {
 }
 
 Value isprintable(Interpreter& in, const Value& self, CallArgs& args) {
-  if (self_text(self).empty()) return Value::boolean(true);
+  if (self_text(self).empty()) {
+    return Value::boolean(true);
+  }
   return all_of<of_class<CharClass::kPrintable>>(in, self, args);
 }
 
@@ -131,7 +139,9 @@ Value isidentifier(Interpreter& /*in*/, const Value& self, CallArgs& args) {
   for (std::size_t at = 0; at < view.size();) {
     const Char c = char_at(view, at);
     const bool letter = c.code == '_' || is(CharClass::kAlpha, c.code);
-    if (!letter && (at == 0 || !is(CharClass::kDecimal, c.code))) return Value::boolean(false);
+    if (!letter && (at == 0 || !is(CharClass::kDecimal, c.code))) {
+      return Value::boolean(false);
+    }
     at = c.end;
   }
   return Value::boolean(!view.empty());

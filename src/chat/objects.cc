@@ -19,7 +19,9 @@ Value text_value(std::string_view text) { return Value::text(Text(text, true)); 
 
 std::optional<Value> NamespaceObject::attribute(Interpreter& /*in*/, std::string_view name) {
   const Value* value = values_->find(name);
-  if (value == nullptr) return std::nullopt;
+  if (value == nullptr) {
+    return std::nullopt;
+  }
   return *value;
 }
 
@@ -28,14 +30,25 @@ void NamespaceObject::set(const std::string& name, Value value) {
 }
 
 std::optional<Value> MacroObject::attribute(Interpreter& /*in*/, std::string_view name) {
-  if (name == "name") return spec_->name.empty() ? Value::none() : text_value(spec_->name);
-  if (name == "caller") return Value::boolean(spec_->uses_caller);
-  if (name == "catch_kwargs") return Value::boolean(spec_->uses_kwargs);
-  if (name == "catch_varargs") return Value::boolean(spec_->uses_varargs);
-  if (name != "arguments") return std::nullopt;
+  if (name == "name") {
+    return spec_->name.empty() ? Value::none() : text_value(spec_->name);
+  }
+  if (name == "caller") {
+    return Value::boolean(spec_->uses_caller);
+  }
+  if (name == "catch_kwargs") {
+    return Value::boolean(spec_->uses_kwargs);
+  }
+  if (name == "catch_varargs") {
+    return Value::boolean(spec_->uses_varargs);
+  }
+  if (name != "arguments") {
+    return std::nullopt;
+  }
   std::vector<Value> names;
-  for (const std::string& parameter : spec_->parameter_names)
+  for (const std::string& parameter : spec_->parameter_names) {
     names.push_back(text_value(parameter));
+  }
   return make_tuple(std::move(names));
 }
 
@@ -44,7 +57,9 @@ Value MacroObject::call(Interpreter& in, CallArgs& args) {
 }
 
 CyclerObject::CyclerObject(std::vector<Value> items) : items_(std::move(items)) {
-  for (const Value& item : items_) depth_ = std::max(depth_, 1 + depth_of(item));
+  for (const Value& item : items_) {
+    depth_ = std::max(depth_, 1 + depth_of(item));
+  }
 }
 
 Value CyclerObject::next() {
@@ -54,14 +69,22 @@ Value CyclerObject::next() {
 }
 
 Value JoinerObject::call(Interpreter& /*in*/, CallArgs& args) {
-  if (!args.positional.empty() || !args.named.empty()) fail("a joiner takes no arguments");
-  if (std::exchange(used_, true)) return separator_;
+  if (!args.positional.empty() || !args.named.empty()) {
+    fail("a joiner takes no arguments");
+  }
+  if (std::exchange(used_, true)) {
+    return separator_;
+  }
   return text_value("");
 }
 
 std::optional<Value> JoinerObject::attribute(Interpreter& /*in*/, std::string_view name) {
-  if (name == "sep") return separator_;
-  if (name == "used") return Value::boolean(used_);
+  if (name == "sep") {
+    return separator_;
+  }
+  if (name == "used") {
+    return Value::boolean(used_);
+  }
   return std::nullopt;
 }
 
@@ -69,7 +92,9 @@ LoopState::LoopState(const ForStmt& node, std::vector<Value> items, ScopePtr out
     : node_(&node), items_(std::move(items)), outer_(std::move(outer)), depth0_(depth0) {}
 
 bool LoopState::peek(Interpreter& in) {
-  if (peeked_) return true;
+  if (peeked_) {
+    return true;
+  }
   for (; next_ < items_.size(); ++next_) {
     if (node_->test == nullptr || counted_ || in.loop_test(*node_, items_[next_], outer_)) {
       peeked_ = true;
@@ -81,7 +106,9 @@ bool LoopState::peek(Interpreter& in) {
 
 bool LoopState::advance(Interpreter& in) {
   in.budget().charge_steps(1);
-  if (!peek(in)) return false;
+  if (!peek(in)) {
+    return false;
+  }
   peeked_ = false;
   ++index0_;
   previous_ = std::move(current_);
@@ -91,12 +118,16 @@ bool LoopState::advance(Interpreter& in) {
 
 // With a filter in the loop line the rest has to be filtered to be counted, as Python does.
 std::size_t LoopState::count(Interpreter& in) {
-  if (node_->test == nullptr || counted_) return items_.size();
+  if (node_->test == nullptr || counted_) {
+    return items_.size();
+  }
   std::vector<Value> rest;
   for (; next_ < items_.size(); ++next_) {
     const bool passed = peeked_ || in.loop_test(*node_, items_[next_], outer_);
     peeked_ = false;
-    if (passed) rest.push_back(items_[next_]);
+    if (passed) {
+      rest.push_back(items_[next_]);
+    }
   }
   const std::size_t done = static_cast<std::size_t>(index0_ + 1);
   items_.assign(done, Value());
@@ -107,8 +138,9 @@ std::size_t LoopState::count(Interpreter& in) {
 }
 
 Value LoopState::call(Interpreter& in, CallArgs& args) {
-  if (!node_->recursive)
+  if (!node_->recursive) {
     fail("The loop must have the 'recursive' marker to be called recursively.");
+  }
   ArgReader reader(args, "loop", {"iterable"}, 1);
   return Value::text(in.run_loop(*node_, *reader.get(0), outer_, depth0_ + 1));
 }
@@ -126,24 +158,46 @@ bool LoopState::changed(std::vector<Value> values) {
 }
 
 Value LoopState::cycle(const std::vector<Value>& values) const {
-  if (values.empty()) fail("no items for cycling given");
+  if (values.empty()) {
+    fail("no items for cycling given");
+  }
   return values[static_cast<std::size_t>(index0_) % values.size()];
 }
 
 std::optional<Value> LoopState::attribute(Interpreter& in, std::string_view name) {
-  if (name == "index0") return Value::integer(index0_);
-  if (name == "index") return Value::integer(index0_ + 1);
-  if (name == "first") return Value::boolean(index0_ == 0);
-  if (name == "last") return Value::boolean(!peek(in));
-  if (name == "length") return Value::integer(static_cast<Int>(count(in)));
-  if (name == "revindex0") return Value::integer(static_cast<Int>(count(in)) - index0_ - 1);
-  if (name == "revindex") return Value::integer(static_cast<Int>(count(in)) - index0_);
-  if (name == "depth") return Value::integer(depth0_ + 1);
-  if (name == "depth0") return Value::integer(depth0_);
-  if (name == "previtem")
+  if (name == "index0") {
+    return Value::integer(index0_);
+  }
+  if (name == "index") {
+    return Value::integer(index0_ + 1);
+  }
+  if (name == "first") {
+    return Value::boolean(index0_ == 0);
+  }
+  if (name == "last") {
+    return Value::boolean(!peek(in));
+  }
+  if (name == "length") {
+    return Value::integer(static_cast<Int>(count(in)));
+  }
+  if (name == "revindex0") {
+    return Value::integer(static_cast<Int>(count(in)) - index0_ - 1);
+  }
+  if (name == "revindex") {
+    return Value::integer(static_cast<Int>(count(in)) - index0_);
+  }
+  if (name == "depth") {
+    return Value::integer(depth0_ + 1);
+  }
+  if (name == "depth0") {
+    return Value::integer(depth0_);
+  }
+  if (name == "previtem") {
     return index0_ == 0 ? Value::undefined("there is no previous item") : previous_;
-  if (name == "nextitem")
+  }
+  if (name == "nextitem") {
     return peek(in) ? items_[next_] : Value::undefined("there is no next item");
+  }
   if (name == "cycle") {
     return bound(*this, "cycle", [](Interpreter&, const Value& self, CallArgs& args) {
       return dynamic_cast<LoopState&>(*self.as_object()).cycle(args.positional);
@@ -158,9 +212,15 @@ std::optional<Value> LoopState::attribute(Interpreter& in, std::string_view name
 }
 
 std::optional<Value> CyclerObject::attribute(Interpreter& /*in*/, std::string_view name) {
-  if (name == "current") return items_[at_];
-  if (name == "pos") return Value::integer(static_cast<Int>(at_));
-  if (name == "items") return make_tuple(items_);
+  if (name == "current") {
+    return items_[at_];
+  }
+  if (name == "pos") {
+    return Value::integer(static_cast<Int>(at_));
+  }
+  if (name == "items") {
+    return make_tuple(items_);
+  }
   if (name == "next") {
     return bound(*this, "next", [](Interpreter&, const Value& self, CallArgs&) {
       return dynamic_cast<CyclerObject&>(*self.as_object()).next();

@@ -17,18 +17,24 @@ std::shared_ptr<const Program> Parser::run() {
 
 const Token& Parser::next() {
   const Token& token = tokens_[at_];
-  if (at_ + 1 < tokens_.size()) ++at_;
+  if (at_ + 1 < tokens_.size()) {
+    ++at_;
+  }
   return token;
 }
 
 bool Parser::skip_op(std::string_view op) {
-  if (!current().is_op(op)) return false;
+  if (!current().is_op(op)) {
+    return false;
+  }
   next();
   return true;
 }
 
 bool Parser::skip_name(std::string_view name) {
-  if (!current().is_name(name)) return false;
+  if (!current().is_name(name)) {
+    return false;
+  }
   next();
   return true;
 }
@@ -40,12 +46,15 @@ bool Parser::at_any_name(const Names& names) const {
 }
 
 void Parser::expect_op(std::string_view op) {
-  if (!skip_op(op)) error(fmt::format("expected token '{}', got '{}'", op, current().describe()));
+  if (!skip_op(op)) {
+    error(fmt::format("expected token '{}', got '{}'", op, current().describe()));
+  }
 }
 
 const Token& Parser::expect(TokenType type, std::string_view what) {
-  if (current().type != type)
+  if (current().type != type) {
     error(fmt::format("expected token '{}', got '{}'", what, current().describe()));
+  }
   return next();
 }
 
@@ -64,7 +73,9 @@ Body Parser::statements_until(const Names& end_tags) {
       continue;
     }
     next();
-    if (at_any_name(end_tags)) return body;
+    if (at_any_name(end_tags)) {
+      return body;
+    }
     body.push_back(statement());
     expect(TokenType::kBlockEnd, "end of statement block");
   }
@@ -126,20 +137,28 @@ const Stmt* Parser::statement() {
       {"from", &Parser::unavailable_statement},
       {"extends", &Parser::unavailable_statement},
   };
-  if (current().type != TokenType::kName) error("tag name expected");
-  if (current().text == "break" || current().text == "continue")
+  if (current().type != TokenType::kName) {
+    error("tag name expected");
+  }
+  if (current().text == "break" || current().text == "continue") {
     return loop_control(current().text == "break");
+  }
   for (const Tag& tag : kTags) {
-    if (current().text == tag.name) return (this->*tag.parse)();
+    if (current().text == tag.name) {
+      return (this->*tag.parse)();
+    }
   }
   error(fmt::format("Encountered unknown tag '{}'.", current().text));
 }
 
 const Stmt* Parser::loop_control(bool is_break) {
   const int line = next().line;
-  if (loops_ == 0)
+  if (loops_ == 0) {
     error_at(line, fmt::format("'{}' outside loop", is_break ? "break" : "continue"));
-  if (is_break) return make_stmt(line, BreakStmt{});
+  }
+  if (is_break) {
+    return make_stmt(line, BreakStmt{});
+  }
   return make_stmt(line, ContinueStmt{});
 }
 
@@ -152,9 +171,13 @@ const Stmt* Parser::if_statement() {
     Body body = body_of({"elif", "else", "endif"});
     node.branches.emplace_back(condition, std::move(body));
     const Token& tag = next();
-    if (tag.text == "else") node.otherwise = whole_body("endif");
+    if (tag.text == "else") {
+      node.otherwise = whole_body("endif");
+    }
     --soft_;
-    if (tag.text != "elif") break;
+    if (tag.text != "elif") {
+      break;
+    }
   }
   return make_stmt(line, std::move(node));
 }
@@ -171,14 +194,20 @@ const Stmt* Parser::for_statement() {
       std::any_of(node.target.items.begin(), node.target.items.end(), assigns_loop)) {
     error_at(line, "Can't assign to special loop variable in for-loop target");
   }
-  if (!skip_name("in")) error(fmt::format("expected token 'in', got '{}'", current().describe()));
+  if (!skip_name("in")) {
+    error(fmt::format("expected token 'in', got '{}'", current().describe()));
+  }
   node.iterable = tuple(Condition::kWithout, {"recursive"});
-  if (skip_name("if")) node.test = expression();
+  if (skip_name("if")) {
+    node.test = expression();
+  }
   node.recursive = skip_name("recursive");
   ++loops_;
   node.body = body_of({"endfor", "else"});
   --loops_;
-  if (next().text == "else") node.otherwise = whole_body("endfor");
+  if (next().text == "else") {
+    node.otherwise = whole_body("endfor");
+  }
   return make_stmt(line, std::move(node));
 }
 
@@ -207,9 +236,13 @@ const Stmt* Parser::macro_statement() {
 const Stmt* Parser::call_statement() {
   const int line = next().line;
   MacroSpec caller;
-  if (current().is_op("(")) signature(caller);
+  if (current().is_op("(")) {
+    signature(caller);
+  }
   const Expr* expr = expression();
-  if (!std::holds_alternative<CallExpr>(expr->node)) error_at(line, "expected call");
+  if (!std::holds_alternative<CallExpr>(expr->node)) {
+    error_at(line, "expected call");
+  }
   macro_body(caller, "endcall");
   return make_stmt(line, CallStmt{std::move(caller), expr});
 }
@@ -217,7 +250,9 @@ const Stmt* Parser::call_statement() {
 void Parser::signature(MacroSpec& macro) {
   expect_op("(");
   while (!current().is_op(")")) {
-    if (!macro.parameters.empty()) expect_op(",");
+    if (!macro.parameters.empty()) {
+      expect_op(",");
+    }
     const Token& name = expect(TokenType::kName, "name");
     macro.parameters.push_back(program_->intern(name.text));
     macro.parameter_names.push_back(name.text);
@@ -258,7 +293,9 @@ const Stmt* Parser::with_statement() {
   const int line = next().line;
   WithStmt node;
   while (current().type != TokenType::kBlockEnd && current().type != TokenType::kEnd) {
-    if (!node.targets.empty()) expect_op(",");
+    if (!node.targets.empty()) {
+      expect_op(",");
+    }
     node.targets.push_back(target({}, false));
     expect_op("=");
     node.values.push_back(expression());
@@ -276,8 +313,9 @@ const Stmt* Parser::block_statement() {
   blocks_.push_back(name);
   BlockStmt node{};
   node.scoped = skip_name("scoped");
-  if (skip_name("required"))
+  if (skip_name("required")) {
     error_at(line, "required blocks need a template that extends this one");
+  }
   const int loops = std::exchange(loops_, 0);
   node.body = whole_body("endblock");
   loops_ = loops;
@@ -295,7 +333,9 @@ const Stmt* Parser::print_statement() {
   const int line = next().line;
   OutputStmt node;
   while (current().type != TokenType::kBlockEnd && current().type != TokenType::kEnd) {
-    if (!node.parts.empty()) expect_op(",");
+    if (!node.parts.empty()) {
+      expect_op(",");
+    }
     node.parts.push_back(expression());
   }
   return make_stmt(line, std::move(node));
@@ -311,7 +351,9 @@ const Stmt* Parser::generation_statement() {
 
 const Stmt* Parser::unavailable_statement() {
   const Token& tag = next();
-  while (current().type != TokenType::kBlockEnd && current().type != TokenType::kEnd) next();
+  while (current().type != TokenType::kBlockEnd && current().type != TokenType::kEnd) {
+    next();
+  }
   return make_stmt(tag.line, UnavailableStmt{tag.text});
 }
 
@@ -333,8 +375,9 @@ Target Parser::single_target(bool with_namespace) {
     expect_op(")");
     return inner;
   }
-  if (current().type != TokenType::kName)
+  if (current().type != TokenType::kName) {
     error(fmt::format("can't assign to '{}'", current().describe()));
+  }
   Target out = name_target();
   if (with_namespace && skip_op(".")) {
     out.kind = Target::Kind::kNamespace;
@@ -349,14 +392,19 @@ Target Parser::target(const Names& end_names, bool with_namespace) {
   while (true) {
     const bool end =
         current().type == TokenType::kBlockEnd || current().is_op(")") || at_any_name(end_names);
-    if (end) break;
+    if (end) {
+      break;
+    }
     out.items.push_back(single_target(with_namespace));
-    if (!current().is_op(",")) break;
+    if (!current().is_op(",")) {
+      break;
+    }
     next();
     is_tuple = true;
   }
-  if (out.items.empty())
+  if (out.items.empty()) {
     error(fmt::format("Expected an expression, got '{}'", current().describe()));
+  }
   if (!is_tuple) {
     Target only = std::move(out.items.front());
     return only;

@@ -48,7 +48,9 @@ const Expr* Parser::logic_and() {
 }
 
 const Expr* Parser::logic_not() {
-  if (!current().is_name("not")) return compare();
+  if (!current().is_name("not")) {
+    return compare();
+  }
   const Nesting nesting(*this);
   const int line = next().line;
   return make(line, NotExpr{logic_not()});
@@ -86,8 +88,12 @@ const Expr* Parser::compare() {
   const int line = current().line;
   CompareExpr node{sum(), {}};
   CompareOp op{};
-  while (compare_operator(op)) node.rest.emplace_back(op, sum());
-  if (node.rest.empty()) return node.first;
+  while (compare_operator(op)) {
+    node.rest.emplace_back(op, sum());
+  }
+  if (node.rest.empty()) {
+    return node.first;
+  }
   return make(line, std::move(node));
 }
 
@@ -105,8 +111,12 @@ const Expr* Parser::concat() {
   const int line = current().line;
   ConcatExpr node;
   node.parts.push_back(product());
-  while (skip_op("~")) node.parts.push_back(product());
-  if (node.parts.size() == 1) return node.parts.front();
+  while (skip_op("~")) {
+    node.parts.push_back(product());
+  }
+  if (node.parts.size() == 1) {
+    return node.parts.front();
+  }
   return make(line, std::move(node));
 }
 
@@ -151,12 +161,15 @@ const Expr* Parser::unary(bool with_filter) {
 
 const Expr* Parser::name_or_constant() {
   const Token& token = next();
-  if (token.text == "true" || token.text == "True")
+  if (token.text == "true" || token.text == "True") {
     return make(token.line, LiteralExpr{Value::boolean(true)});
-  if (token.text == "false" || token.text == "False")
+  }
+  if (token.text == "false" || token.text == "False") {
     return make(token.line, LiteralExpr{Value::boolean(false)});
-  if (token.text == "none" || token.text == "None")
+  }
+  if (token.text == "none" || token.text == "None") {
     return make(token.line, LiteralExpr{Value::none()});
+  }
   for (MacroUse& use : macros_) {
     use.caller = use.caller || token.text == "caller";
     use.varargs = use.varargs || token.text == "varargs";
@@ -172,7 +185,9 @@ const Expr* Parser::primary() {
       return name_or_constant();
     case TokenType::kString: {
       std::string text;
-      while (current().type == TokenType::kString) text += next().text;
+      while (current().type == TokenType::kString) {
+        text += next().text;
+      }
       return make(token.line, LiteralExpr{Value::text(Text::literal(text))});
     }
     case TokenType::kInteger:
@@ -187,8 +202,12 @@ const Expr* Parser::primary() {
     expect_op(")");
     return inner;
   }
-  if (token.is_op("[")) return list();
-  if (token.is_op("{")) return dict();
+  if (token.is_op("[")) {
+    return list();
+  }
+  if (token.is_op("{")) {
+    return dict();
+  }
   error(fmt::format("unexpected '{}'", token.describe()));
 }
 
@@ -201,15 +220,22 @@ const Expr* Parser::tuple(Condition condition, const Names& end_names, bool pare
     const bool end = current().type == TokenType::kVariableEnd ||
                      current().type == TokenType::kBlockEnd || current().is_op(")") ||
                      at_any_name(end_names);
-    if (end) break;
+    if (end) {
+      break;
+    }
     node.items.push_back(expression(condition));
-    if (!skip_op(",")) break;
+    if (!skip_op(",")) {
+      break;
+    }
     is_tuple = true;
   }
   if (!is_tuple) {
-    if (!node.items.empty()) return node.items.front();
-    if (!parenthesized)
+    if (!node.items.empty()) {
+      return node.items.front();
+    }
+    if (!parenthesized) {
       error(fmt::format("Expected an expression, got '{}'", current().describe()));
+    }
   }
   return make(line, std::move(node));
 }
@@ -218,8 +244,12 @@ const Expr* Parser::list() {
   const int line = next().line;
   SequenceExpr node{false, {}};
   while (!current().is_op("]")) {
-    if (!node.items.empty()) expect_op(",");
-    if (current().is_op("]")) break;
+    if (!node.items.empty()) {
+      expect_op(",");
+    }
+    if (current().is_op("]")) {
+      break;
+    }
     node.items.push_back(expression());
   }
   expect_op("]");
@@ -230,8 +260,12 @@ const Expr* Parser::dict() {
   const int line = next().line;
   DictExpr node;
   while (!current().is_op("}")) {
-    if (!node.items.empty()) expect_op(",");
-    if (current().is_op("}")) break;
+    if (!node.items.empty()) {
+      expect_op(",");
+    }
+    if (current().is_op("}")) {
+      break;
+    }
     const Expr* key = expression();
     expect_op(":");
     node.items.emplace_back(key, expression());
@@ -270,15 +304,20 @@ const Expr* Parser::subscript(const Expr* node) {
   const Token& open = next();
   if (open.text == ".") {
     const Token& name = next();
-    if (name.type == TokenType::kName)
+    if (name.type == TokenType::kName) {
       return make(open.line, AttributeExpr{node, Text::literal(name.text)});
-    if (name.type != TokenType::kInteger) error_at(name.line, "expected name or number");
+    }
+    if (name.type != TokenType::kInteger) {
+      error_at(name.line, "expected name or number");
+    }
     return make(open.line,
                 ItemExpr{node, make(name.line, LiteralExpr{Value::integer(name.integer)})});
   }
   SequenceExpr keys{true, {}};
   while (!current().is_op("]")) {
-    if (!keys.items.empty()) expect_op(",");
+    if (!keys.items.empty()) {
+      expect_op(",");
+    }
     keys.items.push_back(subscript_key());
   }
   expect_op("]");
@@ -287,7 +326,9 @@ const Expr* Parser::subscript(const Expr* node) {
 }
 
 const Expr* Parser::slice_part() {
-  if (current().is_op(":") || current().is_op("]") || current().is_op(",")) return nullptr;
+  if (current().is_op(":") || current().is_op("]") || current().is_op(",")) {
+    return nullptr;
+  }
   return expression();
 }
 
@@ -295,11 +336,15 @@ const Expr* Parser::subscript_key() {
   const int line = current().line;
   const Expr* first = slice_part();
   if (!skip_op(":")) {
-    if (first == nullptr) error(fmt::format("unexpected '{}'", current().describe()));
+    if (first == nullptr) {
+      error(fmt::format("unexpected '{}'", current().describe()));
+    }
     return first;
   }
   SliceExpr node{first, slice_part(), nullptr};
-  if (skip_op(":")) node.step = slice_part();
+  if (skip_op(":")) {
+    node.step = slice_part();
+  }
   return make(line, node);
 }
 
@@ -311,7 +356,9 @@ const Expr* Parser::call(const Expr* callee) {
 Arguments Parser::call_arguments() {
   const int line = current().line;
   const auto ensure = [&](bool condition) {
-    if (!condition) error_at(line, "invalid syntax for function call expression");
+    if (!condition) {
+      error_at(line, "invalid syntax for function call expression");
+    }
   };
   expect_op("(");
   Arguments out;
@@ -319,7 +366,9 @@ Arguments Parser::call_arguments() {
   while (!current().is_op(")")) {
     if (!std::exchange(first, false)) {
       expect_op(",");
-      if (current().is_op(")")) break;
+      if (current().is_op(")")) {
+        break;
+      }
     }
     if (skip_op("*")) {
       ensure(out.star == nullptr && out.double_star == nullptr);
@@ -334,7 +383,9 @@ Arguments Parser::call_arguments() {
       const bool repeated = std::any_of(out.named.begin(),
                                         out.named.end(),
                                         [&name](const auto& entry) { return entry.first == name; });
-      if (repeated) error(fmt::format("keyword argument repeated: {}", name));
+      if (repeated) {
+        error(fmt::format("keyword argument repeated: {}", name));
+      }
       out.named.emplace_back(name, expression());
     } else {
       ensure(out.star == nullptr && out.double_star == nullptr && out.named.empty());
@@ -347,7 +398,9 @@ Arguments Parser::call_arguments() {
 
 std::string Parser::dotted_name() {
   std::string name = expect(TokenType::kName, "name").text;
-  while (skip_op(".")) name += "." + expect(TokenType::kName, "name").text;
+  while (skip_op(".")) {
+    name += "." + expect(TokenType::kName, "name").text;
+  }
   return name;
 }
 
@@ -357,9 +410,12 @@ const Expr* Parser::filter_chain(const Expr* node, bool start_inline) {
     const int line = current().line;
     FilterExpr filter{node, dotted_name(), nullptr, {}};
     filter.filter = find_filter(filter.name);
-    if (filter.filter == nullptr && soft_ == 0)
+    if (filter.filter == nullptr && soft_ == 0) {
       error_at(line, fmt::format("No filter named '{}'.", filter.name));
-    if (current().is_op("(")) filter.arguments = call_arguments();
+    }
+    if (current().is_op("(")) {
+      filter.arguments = call_arguments();
+    }
     node = make(line, std::move(filter));
   }
   return node;
@@ -370,15 +426,18 @@ const Expr* Parser::test(const Expr* node) {
   const bool negated = skip_name("not");
   TestExpr out{node, dotted_name(), nullptr, {}};
   out.test = find_test(out.name);
-  if (out.test == nullptr && soft_ == 0)
+  if (out.test == nullptr && soft_ == 0) {
     error_at(line, fmt::format("No test named '{}'.", out.name));
+  }
   const TokenType type = current().type;
   if (current().is_op("(")) {
     out.arguments = call_arguments();
   } else if ((type == TokenType::kName && !at_any_name({"else", "or", "and"})) ||
              type == TokenType::kString || type == TokenType::kInteger ||
              type == TokenType::kFloat || current().is_op("[") || current().is_op("{")) {
-    if (current().is_name("is")) error("You cannot chain multiple tests with is");
+    if (current().is_name("is")) {
+      error("You cannot chain multiple tests with is");
+    }
     out.arguments.positional.push_back(postfix(primary()));
   }
   const Expr* result = make(line, std::move(out));

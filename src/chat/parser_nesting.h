@@ -8,7 +8,9 @@ namespace headrace::jinja {
 class Parser::Nesting {
  public:
   explicit Nesting(Parser& parser) : parser_(parser) {
-    if (++parser_.nesting_ > kMax) parser_.error("the template nests too deeply");
+    if (++parser_.nesting_ > kMax) {
+      parser_.error("the template nests too deeply");
+    }
   }
   ~Nesting() { --parser_.nesting_; }
   Nesting(const Nesting&) = delete;

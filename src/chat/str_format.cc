@@ -17,13 +17,19 @@ class FieldFormatter {
   FieldFormatter(Interpreter& in, const CallArgs& args) : in_(in), args_(args) {}
 
   Text run(const Text& format, int depth) {
-    if (depth > 2) fail("Max string recursion exceeded");
+    if (depth > 2) {
+      fail("Max string recursion exceeded");
+    }
     TextBuilder out(in_.budget());
     const std::string_view view = format.view();
     for (std::size_t at = 0; at < view.size();) {
       const std::size_t brace = std::min(view.find_first_of("{}", at), view.size());
-      if (brace > at) out.add(format.sub(at, brace));
-      if (brace == view.size()) break;
+      if (brace > at) {
+        out.add(format.sub(at, brace));
+      }
+      if (brace == view.size()) {
+        break;
+      }
       if (brace + 1 < view.size() && view[brace + 1] == view[brace]) {
         out.add(format.sub(brace, brace + 1));
         at = brace + 2;
@@ -42,8 +48,12 @@ class FieldFormatter {
   static std::size_t field_end(std::string_view view, std::size_t at) {
     int level = 1;
     for (; at < view.size(); ++at) {
-      if (view[at] == '{') ++level;
-      if (view[at] == '}' && --level == 0) return at;
+      if (view[at] == '{') {
+        ++level;
+      }
+      if (view[at] == '}' && --level == 0) {
+        return at;
+      }
     }
     fail("expected '}}' before end of string");
   }
@@ -54,25 +64,39 @@ class FieldFormatter {
     std::size_t name_end = 0;
     bool in_brackets = false;
     for (; name_end < view.size(); ++name_end) {
-      if (view[name_end] == '[') in_brackets = true;
-      if (view[name_end] == ']') in_brackets = false;
-      if (!in_brackets && (view[name_end] == '!' || view[name_end] == ':')) break;
+      if (view[name_end] == '[') {
+        in_brackets = true;
+      }
+      if (view[name_end] == ']') {
+        in_brackets = false;
+      }
+      if (!in_brackets && (view[name_end] == '!' || view[name_end] == ':')) {
+        break;
+      }
     }
     Value value = lookup(body.sub(0, name_end));
     std::size_t at = name_end;
     if (at < view.size() && view[at] == '!') {
-      if (at + 1 >= view.size()) fail("end of string while looking for conversion specifier");
+      if (at + 1 >= view.size()) {
+        fail("end of string while looking for conversion specifier");
+      }
       value = converted(value, view[at + 1]);
       at += 2;
-      if (at < view.size() && view[at] != ':') fail("expected ':' after conversion specifier");
+      if (at < view.size() && view[at] != ':') {
+        fail("expected ':' after conversion specifier");
+      }
     }
     const Text spec = at < view.size() ? run(body.sub(at + 1, view.size()), depth + 1) : Text();
     return format_with_spec(in_, value, spec);
   }
 
   Value converted(const Value& value, char conversion) {
-    if (conversion == 's') return Value::text(in_.str(value));
-    if (conversion != 'r') fail("Unknown conversion specifier {}", conversion);
+    if (conversion == 's') {
+      return Value::text(in_.str(value));
+    }
+    if (conversion != 'r') {
+      fail("Unknown conversion specifier {}", conversion);
+    }
     TextBuilder out(in_.budget());
     append_repr(out, value);
     return Value::text(out.take());
@@ -96,7 +120,9 @@ class FieldFormatter {
       return args_.positional[static_cast<std::size_t>(index)];
     }
     for (const auto& [key, value] : args_.named) {
-      if (key == name) return value;
+      if (key == name) {
+        return value;
+      }
     }
     fail("the format's field '{}' is not there", name);
   }
@@ -112,7 +138,9 @@ class FieldFormatter {
         at = end;
       } else {
         const std::size_t close = view.find(']', at);
-        if (close == std::string_view::npos) fail("Missing ']' in format string");
+        if (close == std::string_view::npos) {
+          fail("Missing ']' in format string");
+        }
         const std::string_view key = view.substr(at + 1, close - at - 1);
         value = in_.item(value,
                          all_digits(key) ? Value::integer(parse_int(key, 10).value_or(0))

@@ -13,7 +13,9 @@ constexpr char32_t kFinalSigma = 0x3C2;
 bool in_set(std::string_view set, std::string_view character) {
   for (std::size_t at = 0; at < set.size();) {
     const Char c = char_at(set, at);
-    if (set.substr(at, c.end - at) == character) return true;
+    if (set.substr(at, c.end - at) == character) {
+      return true;
+    }
     at = c.end;
   }
   return false;
@@ -73,7 +75,9 @@ std::vector<Text> split_at_space(const Text& text, std::int64_t limit) {
     std::size_t end = at;
     while (end < view.size()) {
       const Char c = char_at(view, end);
-      if (is(CharClass::kSpace, c.code)) break;
+      if (is(CharClass::kSpace, c.code)) {
+        break;
+      }
       end = c.end;
     }
     out.push_back(text.sub(at, end));
@@ -94,7 +98,9 @@ std::vector<Text> split_at_space_from_right(const Text& text, std::int64_t limit
     std::size_t begin = end;
     while (begin > 0) {
       const Char c = char_before(view, begin);
-      if (is(CharClass::kSpace, c.code)) break;
+      if (is(CharClass::kSpace, c.code)) {
+        break;
+      }
       begin = c.begin;
     }
     out.push_back(text.sub(begin, end));
@@ -105,7 +111,9 @@ std::vector<Text> split_at_space_from_right(const Text& text, std::int64_t limit
 }
 
 void check_separator(const Text& separator) {
-  if (separator.empty()) fail("empty separator");
+  if (separator.empty()) {
+    fail("empty separator");
+  }
 }
 
 }  // namespace
@@ -113,7 +121,9 @@ void check_separator(const Text& separator) {
 Text strip(const Text& text, const Text* chars, Sides sides) {
   const std::string_view view = text.view();
   const auto drop = [&](const Char& c) {
-    if (chars == nullptr) return is(CharClass::kSpace, c.code);
+    if (chars == nullptr) {
+      return is(CharClass::kSpace, c.code);
+    }
     return in_set(chars->view(), view.substr(c.begin, c.end - c.begin));
   };
   std::size_t begin = 0;
@@ -121,14 +131,18 @@ Text strip(const Text& text, const Text* chars, Sides sides) {
   if (sides != Sides::kRight) {
     while (begin < end) {
       const Char c = char_at(view, begin);
-      if (!drop(c)) break;
+      if (!drop(c)) {
+        break;
+      }
       begin = c.end;
     }
   }
   if (sides != Sides::kLeft) {
     while (end > begin) {
       const Char c = char_before(view, end);
-      if (!drop(c)) break;
+      if (!drop(c)) {
+        break;
+      }
       end = c.begin;
     }
   }
@@ -194,7 +208,9 @@ Text replace(
     while (more()) {
       out.add(to);
       ++done;
-      if (at >= view.size()) break;
+      if (at >= view.size()) {
+        break;
+      }
       const std::size_t end = char_at(view, at).end;
       out.add(text.sub(at, end));
       at = end;
@@ -208,7 +224,9 @@ Text replace(
       ++done;
     }
   }
-  if (done == 0) return text;
+  if (done == 0) {
+    return text;
+  }
   out.add(text.sub(at, view.size()));
   return out.take().with_markup(text.markup());
 }
@@ -216,7 +234,9 @@ Text replace(
 Text join(Budget& budget, const Text& separator, const std::vector<Text>& parts) {
   TextBuilder out(budget);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i > 0) out.add(separator);
+    if (i > 0) {
+      out.add(separator);
+    }
     out.add(parts[i]);
   }
   return out.take().with_markup(separator.markup());
@@ -224,7 +244,9 @@ Text join(Budget& budget, const Text& separator, const std::vector<Text>& parts)
 
 Text pad(Budget& budget, const Text& text, std::int64_t width, const Text& fill, Sides text_at) {
   const auto length = static_cast<std::int64_t>(count_chars(text.view()));
-  if (width <= length) return text;
+  if (width <= length) {
+    return text;
+  }
   const std::int64_t room = width - length;
   budget.charge_steps(static_cast<std::size_t>(room));
   // Centred as CPython does: the odd one goes left only where both the room and the width are odd.
@@ -232,21 +254,29 @@ Text pad(Budget& budget, const Text& text, std::int64_t width, const Text& fill,
                             : text_at == Sides::kRight ? room
                                                        : room / 2 + (room & width & 1);
   TextBuilder out(budget);
-  for (std::int64_t i = 0; i < left; ++i) out.add(fill);
+  for (std::int64_t i = 0; i < left; ++i) {
+    out.add(fill);
+  }
   out.add(text);
-  for (std::int64_t i = left; i < room; ++i) out.add(fill);
+  for (std::int64_t i = left; i < room; ++i) {
+    out.add(fill);
+  }
   return out.take().with_markup(text.markup());
 }
 
 std::vector<Text> split(const Text& text, const Text* separator, std::int64_t limit) {
-  if (separator == nullptr) return split_at_space(text, limit);
+  if (separator == nullptr) {
+    return split_at_space(text, limit);
+  }
   check_separator(*separator);
   std::vector<Text> out;
   const std::string_view view = text.view();
   std::size_t at = 0;
   while (limit < 0 || static_cast<std::int64_t>(out.size()) < limit) {
     const std::size_t hit = view.find(separator->view(), at);
-    if (hit == std::string_view::npos) break;
+    if (hit == std::string_view::npos) {
+      break;
+    }
     out.push_back(text.sub(at, hit));
     at = hit + separator->size();
   }
@@ -255,13 +285,17 @@ std::vector<Text> split(const Text& text, const Text* separator, std::int64_t li
 }
 
 std::vector<Text> split_from_right(const Text& text, const Text* separator, std::int64_t limit) {
-  if (separator == nullptr) return split_at_space_from_right(text, limit);
+  if (separator == nullptr) {
+    return split_at_space_from_right(text, limit);
+  }
   check_separator(*separator);
   std::vector<Text> out;
   std::string_view view = text.view();
   while (limit < 0 || static_cast<std::int64_t>(out.size()) < limit) {
     const std::size_t hit = view.rfind(separator->view());
-    if (hit == std::string_view::npos) break;
+    if (hit == std::string_view::npos) {
+      break;
+    }
     out.push_back(text.sub(hit + separator->size(), view.size()));
     view = view.substr(0, hit);
   }
@@ -277,12 +311,18 @@ std::vector<Text> split_lines(const Text& text, bool keep_ends) {
   for (std::size_t at = 0; at < view.size();) {
     const Char c = char_at(view, at);
     at = c.end;
-    if (!is_line_end(c.code)) continue;
-    if (c.code == '\r' && at < view.size() && view[at] == '\n') ++at;
+    if (!is_line_end(c.code)) {
+      continue;
+    }
+    if (c.code == '\r' && at < view.size() && view[at] == '\n') {
+      ++at;
+    }
     out.push_back(text.sub(begin, keep_ends ? at : c.begin));
     begin = at;
   }
-  if (begin < view.size()) out.push_back(text.sub(begin, view.size()));
+  if (begin < view.size()) {
+    out.push_back(text.sub(begin, view.size()));
+  }
   return out;
 }
 

@@ -54,8 +54,12 @@ Result<std::string> render(const std::string& source,
   input.add_generation_prompt = generate == nullptr || generate->as_bool();
   input.bos_token = "<s>";
   input.eos_token = "</s>";
-  if (const json::value* kwargs = optional(file, "kwargs")) input.extra = kwargs->as_object();
-  if (const json::value* kwargs = optional(one, "kwargs")) input.extra = kwargs->as_object();
+  if (const json::value* kwargs = optional(file, "kwargs")) {
+    input.extra = kwargs->as_object();
+  }
+  if (const json::value* kwargs = optional(one, "kwargs")) {
+    input.extra = kwargs->as_object();
+  }
   input.local_time = fixed_time;
   HR_ASSIGN_OR_RETURN(const Rope rope, chat.render(input));
   return to_string(rope);
@@ -67,13 +71,18 @@ std::string difference(const std::string& source,
                        const json::object& one) {
   const Result<std::string> got = render(source, file, one);
   if (const json::value* wanted = one.if_contains("output")) {
-    if (!got.ok())
+    if (!got.ok()) {
       return "failed: " + got.error().message + "\n  wanted: " + std::string(wanted->as_string());
-    if (*got == std::string_view(wanted->as_string())) return {};
+    }
+    if (*got == std::string_view(wanted->as_string())) {
+      return {};
+    }
     return "got:    " + *got + "\n  wanted: " + std::string(wanted->as_string());
   }
   const std::string message(one.at("error").as_string());
-  if (got.ok()) return "rendered: " + *got + "\n  wanted the error: " + message;
+  if (got.ok()) {
+    return "rendered: " + *got + "\n  wanted the error: " + message;
+  }
   const json::value* raised = one.if_contains("raised");
   if (raised != nullptr && raised->as_bool() && got.error().message != message) {
     return "raised: " + got.error().message + "\n  wanted: " + message;
@@ -90,10 +99,13 @@ void check_file(const std::filesystem::path& path) {
     const json::value* own = one.if_contains("template");
     const std::string source((own != nullptr ? *own : file.at("template")).as_string());
     const std::string found = difference(source, file, one);
-    if (found.empty()) continue;
+    if (found.empty()) {
+      continue;
+    }
     const std::string name = own != nullptr ? source : std::string(one.at("name").as_string());
-    if (++differing <= 40)
+    if (++differing <= 40) {
       ADD_FAILURE() << path.filename().string() << ": " << name << "\n  " << found;
+    }
   }
   EXPECT_EQ(differing, 0) << path;
 }
@@ -101,7 +113,9 @@ void check_file(const std::filesystem::path& path) {
 std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
+    if (entry.path().extension() == ".json") {
+      files.push_back(entry.path());
+    }
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -117,8 +131,12 @@ TEST(TemplateVectors, Qwen25CoderEqualsPythonJinja) { check_file(kData / "qwen2.
 
 TEST(TemplateVectors, FolderOfTheCallerEqualsPythonJinja) {
   const char* folder = std::getenv("HEADRACE_TEMPLATE_VECTORS");  // NOLINT(concurrency-mt-unsafe)
-  if (folder == nullptr) GTEST_SKIP() << "HEADRACE_TEMPLATE_VECTORS is not set";
-  for (const auto& path : files_in(folder)) check_file(path);
+  if (folder == nullptr) {
+    GTEST_SKIP() << "HEADRACE_TEMPLATE_VECTORS is not set";
+  }
+  for (const auto& path : files_in(folder)) {
+    check_file(path);
+  }
 }
 
 }  // namespace

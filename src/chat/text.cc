@@ -15,9 +15,12 @@ bool is_ascii(std::string_view bytes) {
 }  // namespace
 
 void Text::Buffer::add(std::string_view more, bool trusted) {
-  if (more.empty()) return;
-  if (bytes.size() + more.size() > kMaxTextBytes)
+  if (more.empty()) {
+    return;
+  }
+  if (bytes.size() + more.size() > kMaxTextBytes) {
     fail_budget("a string grows beyond {} bytes", kMaxTextBytes);
+  }
   ascii = ascii && is_ascii(more);
   bytes.append(more);
   const auto end = static_cast<std::uint32_t>(bytes.size());
@@ -37,7 +40,9 @@ std::size_t Text::Buffer::run_at(std::size_t offset) const {
 }
 
 Text::Text(std::string_view bytes, bool trusted, bool frozen) {
-  if (bytes.empty()) return;
+  if (bytes.empty()) {
+    return;
+  }
   buffer_ = std::make_shared<Buffer>();
   buffer_->add(bytes, trusted);
   buffer_->frozen = frozen;
@@ -58,13 +63,17 @@ Text Text::with_markup(bool markup) const {
 }
 
 bool Text::trusted_at(std::size_t offset) const {
-  if (offset >= size()) return true;
+  if (offset >= size()) {
+    return true;
+  }
   return buffer_->runs[buffer_->run_at(begin_ + offset)].trusted;
 }
 
 Text Text::sub(std::size_t begin, std::size_t end) const {
   end = std::min(end, size());
-  if (begin >= end) return Text().with_markup(markup_);
+  if (begin >= end) {
+    return Text().with_markup(markup_);
+  }
   Text out = *this;
   out.begin_ = begin_ + static_cast<std::uint32_t>(begin);
   out.end_ = begin_ + static_cast<std::uint32_t>(end);
@@ -72,7 +81,9 @@ Text Text::sub(std::size_t begin, std::size_t end) const {
 }
 
 void Text::for_each_run(const std::function<void(std::string_view, bool)>& visit) const {
-  if (empty()) return;
+  if (empty()) {
+    return;
+  }
   const std::string_view all = buffer_->bytes;
   std::size_t at = begin_;
   for (std::size_t i = buffer_->run_at(begin_); at < end_; ++i) {
@@ -87,8 +98,12 @@ void Text::copy_to(Buffer& out) const {
 }
 
 Text Text::append(const Text& more, Budget& budget) const {
-  if (more.empty()) return *this;
-  if (empty()) return more.with_markup(markup_ || more.markup_);
+  if (more.empty()) {
+    return *this;
+  }
+  if (empty()) {
+    return more.with_markup(markup_ || more.markup_);
+  }
   Text out = *this;
   budget.charge_bytes(more.size());
   const bool in_place =

@@ -98,28 +98,35 @@ Char char_at(std::string_view text, std::size_t at) {
 Char char_before(std::string_view text, std::size_t end) {
   for (std::size_t back = 1; back <= 4 && back <= end; ++back) {
     const Utf8Char c = decode_utf8(text.substr(end - back, back));
-    if (c.valid && static_cast<std::size_t>(c.length) == back)
+    if (c.valid && static_cast<std::size_t>(c.length) == back) {
       return {c.code_point, end - back, end};
+    }
   }
   return {0xFFFD, end - 1, end};
 }
 
 std::size_t count_chars(std::string_view text) {
   std::size_t n = 0;
-  for (std::size_t at = 0; at < text.size(); at = char_at(text, at).end) ++n;
+  for (std::size_t at = 0; at < text.size(); at = char_at(text, at).end) {
+    ++n;
+  }
   return n;
 }
 
 std::size_t offset_of_char(std::string_view text, std::size_t n) {
   std::size_t at = 0;
-  for (; n > 0 && at < text.size(); --n) at = char_at(text, at).end;
+  for (; n > 0 && at < text.size(); --n) {
+    at = char_at(text, at).end;
+  }
   return at;
 }
 
 std::vector<std::size_t> char_offsets(std::string_view text) {
   std::vector<std::size_t> offsets;
   offsets.reserve(text.size() + 1);
-  for (std::size_t at = 0; at < text.size(); at = char_at(text, at).end) offsets.push_back(at);
+  for (std::size_t at = 0; at < text.size(); at = char_at(text, at).end) {
+    offsets.push_back(at);
+  }
   offsets.push_back(text.size());
   return offsets;
 }
@@ -127,7 +134,9 @@ std::vector<std::size_t> char_offsets(std::string_view text) {
 std::size_t skip_space(std::string_view text, std::size_t at) {
   while (at < text.size()) {
     const Char c = char_at(text, at);
-    if (!is(CharClass::kSpace, c.code)) break;
+    if (!is(CharClass::kSpace, c.code)) {
+      break;
+    }
     at = c.end;
   }
   return at;
@@ -137,7 +146,9 @@ std::size_t trimmed_end(std::string_view text) {
   std::size_t end = text.size();
   while (end > 0) {
     const Char c = char_before(text, end);
-    if (!is(CharClass::kSpace, c.code)) break;
+    if (!is(CharClass::kSpace, c.code)) {
+      break;
+    }
     end = c.begin;
   }
   return end;

@@ -12,8 +12,12 @@ constexpr int kMaxDepth = 400;
 constexpr std::size_t kMaxWeight = 20'000'000;
 
 void check_bounds(int depth, std::size_t weight) {
-  if (depth > kMaxDepth) fail_budget("values nest deeper than {} levels", kMaxDepth);
-  if (weight > kMaxWeight) fail_budget("a value holds more than {} parts", kMaxWeight);
+  if (depth > kMaxDepth) {
+    fail_budget("values nest deeper than {} levels", kMaxDepth);
+  }
+  if (weight > kMaxWeight) {
+    fail_budget("a value holds more than {} parts", kMaxWeight);
+  }
 }
 
 bool equal_items(const std::vector<Value>& a, const std::vector<Value>& b) {
@@ -21,12 +25,19 @@ bool equal_items(const std::vector<Value>& a, const std::vector<Value>& b) {
 }
 
 bool equal_sequences(const Sequence& a, const Sequence& b) {
-  if (&a == &b) return true;
-  if (a.is_tuple() && b.is_tuple()) return equal_items(a.items, b.items);
+  if (&a == &b) {
+    return true;
+  }
+  if (a.is_tuple() && b.is_tuple()) {
+    return equal_items(a.items, b.items);
+  }
   const bool set_like = a.kind == SequenceKind::kKeys || a.kind == SequenceKind::kItems;
-  if (a.kind != b.kind || a.kind == SequenceKind::kGenerator || a.kind == SequenceKind::kValues)
+  if (a.kind != b.kind || a.kind == SequenceKind::kGenerator || a.kind == SequenceKind::kValues) {
     return false;
-  if (!set_like) return equal_items(a.items, b.items);
+  }
+  if (!set_like) {
+    return equal_items(a.items, b.items);
+  }
   return a.items.size() == b.items.size() &&
          std::all_of(a.items.begin(), a.items.end(), [&b](const Value& item) {
            return std::any_of(b.items.begin(), b.items.end(), [&](const Value& other) {
@@ -36,8 +47,12 @@ bool equal_sequences(const Sequence& a, const Sequence& b) {
 }
 
 bool equal_dicts(const Dict& a, const Dict& b) {
-  if (&a == &b) return true;
-  if (a.size() != b.size()) return false;
+  if (&a == &b) {
+    return true;
+  }
+  if (a.size() != b.size()) {
+    return false;
+  }
   return std::all_of(a.entries().begin(), a.entries().end(), [&b](const auto& entry) {
     const Value* other = b.find(entry.first);
     return other != nullptr && equals(entry.second, *other);
@@ -45,8 +60,12 @@ bool equal_dicts(const Dict& a, const Dict& b) {
 }
 
 std::optional<double> as_number(const Value& value) {
-  if (const auto* d = value.get<double>()) return *d;
-  if (const auto i = value.as_int()) return static_cast<double>(*i);
+  if (const auto* d = value.get<double>()) {
+    return *d;
+  }
+  if (const auto i = value.as_int()) {
+    return static_cast<double>(*i);
+  }
   return std::nullopt;
 }
 
@@ -57,7 +76,9 @@ std::size_t mix(std::size_t seed, std::size_t next) {
 std::size_t hash_int(Int i) { return std::hash<std::int64_t>()(static_cast<std::int64_t>(i)); }
 
 std::size_t hash_double(double d) {
-  if (std::floor(d) == d && std::abs(d) < 1e18) return hash_int(static_cast<Int>(d));
+  if (std::floor(d) == d && std::abs(d) < 1e18) {
+    return hash_int(static_cast<Int>(d));
+  }
   return std::hash<double>()(d);
 }
 
@@ -66,6 +87,15 @@ std::size_t hash_double(double d) {
 Value Value::undefined(std::string why) {
   return Value(Data(Undefined{std::make_shared<const std::string>(std::move(why))}));
 }
+
+Value Value::none() { return Value(Data(None{})); }
+Value Value::boolean(bool b) { return Value(Data(b)); }
+Value Value::integer(Int i) { return Value(Data(i)); }
+Value Value::real(double d) { return Value(Data(d)); }
+Value Value::text(Text t) { return Value(Data(std::move(t))); }
+Value Value::sequence(SequencePtr s) { return Value(Data(std::move(s))); }
+Value Value::dict(DictPtr d) { return Value(Data(std::move(d))); }
+Value Value::object(ObjectPtr o) { return Value(Data(std::move(o))); }
 
 const Sequence* Value::as_sequence() const {
   const auto* p = get<SequencePtr>();
@@ -83,8 +113,12 @@ Object* Value::as_object() const {
 }
 
 std::optional<Int> Value::as_int() const {
-  if (const auto* i = get<Int>()) return *i;
-  if (const auto* b = get<bool>()) return *b ? 1 : 0;
+  if (const auto* i = get<Int>()) {
+    return *i;
+  }
+  if (const auto* b = get<bool>()) {
+    return *b ? 1 : 0;
+  }
   return std::nullopt;
 }
 
@@ -98,13 +132,15 @@ Sequence::Sequence(SequenceKind kind_in, std::vector<Value> items_in)
 }
 
 Value make_sequence(SequenceKind kind, std::vector<Value> items) {
-  return Value(Value::Data(std::make_shared<Sequence>(kind, std::move(items))));
+  return Value::sequence(std::make_shared<Sequence>(kind, std::move(items)));
 }
 
 std::optional<std::size_t> Dict::position(const Value& key, std::size_t hash) const {
   const auto [first, last] = index_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
-    if (equals(entries_[it->second].first, key)) return it->second;
+    if (equals(entries_[it->second].first, key)) {
+      return it->second;
+    }
   }
   return std::nullopt;
 }
@@ -131,7 +167,9 @@ const Value* Dict::find(std::string_view key) const {
   const auto [first, last] = index_.equal_range(std::hash<std::string_view>()(key));
   for (auto it = first; it != last; ++it) {
     const Text* text = entries_[it->second].first.as_text();
-    if (text != nullptr && text->view() == key) return &entries_[it->second].second;
+    if (text != nullptr && text->view() == key) {
+      return &entries_[it->second].second;
+    }
   }
   return nullptr;
 }
@@ -149,15 +187,25 @@ Value Object::call(Interpreter& /*in*/, CallArgs& /*args*/) {
 std::optional<std::size_t> Object::length(Interpreter& /*in*/) { return std::nullopt; }
 
 int depth_of(const Value& value) {
-  if (const Sequence* s = value.as_sequence()) return s->depth;
-  if (const Dict* d = value.as_dict()) return d->depth();
-  if (const Object* o = value.as_object()) return o->depth();
+  if (const Sequence* s = value.as_sequence()) {
+    return s->depth;
+  }
+  if (const Dict* d = value.as_dict()) {
+    return d->depth();
+  }
+  if (const Object* o = value.as_object()) {
+    return o->depth();
+  }
   return 0;
 }
 
 std::size_t weight_of(const Value& value) {
-  if (const Sequence* s = value.as_sequence()) return s->weight;
-  if (const Dict* d = value.as_dict()) return d->weight();
+  if (const Sequence* s = value.as_sequence()) {
+    return s->weight;
+  }
+  if (const Dict* d = value.as_dict()) {
+    return d->weight();
+  }
   return 1;
 }
 
@@ -218,38 +266,74 @@ bool truthy(const Value& value) {
 }
 
 bool equals(const Value& a, const Value& b) {
-  if (const auto x = a.as_int(), y = b.as_int(); x && y) return *x == *y;
-  if (const auto x = as_number(a), y = as_number(b); x && y) return *x == *y;
-  if (a.data().index() != b.data().index()) return false;
-  if (a.is_undefined() || a.is_none()) return true;
-  if (const Text* x = a.as_text()) return *x == *b.as_text();
-  if (const Sequence* x = a.as_sequence()) return equal_sequences(*x, *b.as_sequence());
-  if (const Dict* x = a.as_dict()) return equal_dicts(*x, *b.as_dict());
+  if (const auto x = a.as_int(), y = b.as_int(); x && y) {
+    return *x == *y;
+  }
+  if (const auto x = as_number(a), y = as_number(b); x && y) {
+    return *x == *y;
+  }
+  if (a.data().index() != b.data().index()) {
+    return false;
+  }
+  if (a.is_undefined() || a.is_none()) {
+    return true;
+  }
+  if (const Text* x = a.as_text()) {
+    return *x == *b.as_text();
+  }
+  if (const Sequence* x = a.as_sequence()) {
+    return equal_sequences(*x, *b.as_sequence());
+  }
+  if (const Dict* x = a.as_dict()) {
+    return equal_dicts(*x, *b.as_dict());
+  }
   return a.as_object() == b.as_object();
 }
 
 bool identical(const Value& a, const Value& b) {
-  if (a.data().index() != b.data().index()) return false;
-  if (const Sequence* x = a.as_sequence()) return x == b.as_sequence();
-  if (const Dict* x = a.as_dict()) return x == b.as_dict();
+  if (a.data().index() != b.data().index()) {
+    return false;
+  }
+  if (const Sequence* x = a.as_sequence()) {
+    return x == b.as_sequence();
+  }
+  if (const Dict* x = a.as_dict()) {
+    return x == b.as_dict();
+  }
   return equals(a, b);
 }
 
 std::size_t hash_value(const Value& value) {
-  if (const auto i = value.as_int()) return hash_int(*i);
-  if (const auto* d = value.get<double>()) return hash_double(*d);
-  if (const Text* t = value.as_text()) return std::hash<std::string_view>()(t->view());
-  if (value.is_none()) return 1;
-  if (value.is_undefined()) return 2;
-  if (const Object* o = value.as_object()) return std::hash<const Object*>()(o);
+  if (const auto i = value.as_int()) {
+    return hash_int(*i);
+  }
+  if (const auto* d = value.get<double>()) {
+    return hash_double(*d);
+  }
+  if (const Text* t = value.as_text()) {
+    return std::hash<std::string_view>()(t->view());
+  }
+  if (value.is_none()) {
+    return 1;
+  }
+  if (value.is_undefined()) {
+    return 2;
+  }
+  if (const Object* o = value.as_object()) {
+    return std::hash<const Object*>()(o);
+  }
   const Sequence* s = value.as_sequence();
   if (s == nullptr || s->kind == SequenceKind::kList || s->kind == SequenceKind::kKeys ||
       s->kind == SequenceKind::kItems) {
     fail("unhashable type: '{}'", type_name(value));
   }
-  if (!s->is_tuple() && s->kind != SequenceKind::kRange) return std::hash<const Sequence*>()(s);
+  if (!s->is_tuple() && s->kind != SequenceKind::kRange) {
+    return std::hash<const Sequence*>()(s);
+  }
   std::size_t hash = s->items.size();
-  for (const Value& item : s->items) hash = mix(hash, hash_value(item));
+  for (const Value& item : s->items) {
+    hash = mix(hash, hash_value(item));
+  }
   return hash;
 }
 

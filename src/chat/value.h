@@ -46,15 +46,15 @@ class Value {
       std::variant<Undefined, None, bool, Int, double, Text, SequencePtr, DictPtr, ObjectPtr>;
 
   Value() = default;  // undefined
-  explicit Value(Data data) : data_(std::move(data)) {}
-
   static Value undefined(std::string why);
-  static Value none() { return Value(Data(None{})); }
-  static Value boolean(bool b) { return Value(Data(b)); }
-  static Value integer(Int i) { return Value(Data(i)); }
-  static Value real(double d) { return Value(Data(d)); }
-  static Value text(Text t) { return Value(Data(std::move(t))); }
-  static Value object(ObjectPtr o) { return Value(Data(std::move(o))); }
+  static Value none();
+  static Value boolean(bool b);
+  static Value integer(Int i);
+  static Value real(double d);
+  static Value text(Text t);
+  static Value sequence(SequencePtr s);
+  static Value dict(DictPtr d);
+  static Value object(ObjectPtr o);
 
   const Data& data() const { return data_; }
   template <typename T>
@@ -70,6 +70,8 @@ class Value {
   std::optional<Int> as_int() const;  // an integer, or a bool as 0 or 1
 
  private:
+  explicit Value(Data data) : data_(std::move(data)) {}
+
   Data data_;
 };
 
