@@ -22,7 +22,8 @@ class Serving:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{command}: {self.process.stderr.read()}")
+            _, errors = self.process.communicate()
+            raise RuntimeError(f"{command}: {errors}")
         self.info = json.loads(line)
         self.address = self.info["address"]
         self.model = self.info["model"]
@@ -34,7 +35,8 @@ class Serving:
     def _drain_log(self):
         # The log is read all the time, so that a full pipe never stops the server.
         self.log = []
-        threading.Thread(target=lambda: self.log.extend(self.process.stderr), daemon=True).start()
+        self.log_reader = threading.Thread(target=lambda: self.log.extend(self.process.stderr))
+        self.log_reader.start()
 
     def get(self, path):
         connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
@@ -86,7 +88,9 @@ class Serving:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        self.log_reader.join()
         self.process.stdout.close()
+        self.process.stderr.close()
 
 
 def wait_for(condition, what, seconds=30):

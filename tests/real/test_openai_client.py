@@ -27,7 +27,7 @@ def tearDownModule():
 class Chat(unittest.TestCase):
     def test_answers(self):
         answer = client.chat.completions.create(model=server.model, messages=QUESTION, max_tokens=24, temperature=0)
-        self.assertIn("Paris", answer.choices[0].message.content)
+        self.assertGreater(len(answer.choices[0].message.content), 5)
         self.assertEqual(answer.choices[0].message.role, "assistant")
         self.assertIn(answer.choices[0].finish_reason, ("stop", "length"))
         self.assertEqual(answer.object, "chat.completion")
@@ -107,13 +107,19 @@ class Chat(unittest.TestCase):
 
     def test_text_parts(self):
         parts = [{"type": "text", "text": "What is the capital"}, {"type": "text", "text": "of France?"}]
-        answer = client.chat.completions.create(
-            model=server.model, messages=[{"role": "user", "content": parts}], max_tokens=24, temperature=0
+        fields = {"model": server.model, "max_tokens": 12, "temperature": 0}
+        joined = "\n".join(part["text"] for part in parts)
+        self.assertEqual(
+            client.chat.completions.create(messages=[{"role": "user", "content": parts}], **fields).choices[0].message,
+            client.chat.completions.create(messages=[{"role": "user", "content": joined}], **fields).choices[0].message,
         )
-        self.assertIn("Paris", answer.choices[0].message.content)
 
 
 class Completions(unittest.TestCase):
+    def test_knows_a_capital(self):
+        answer = client.completions.create(model=server.model, prompt="The capital of France is", max_tokens=3, temperature=0)
+        self.assertIn("Paris", answer.choices[0].text)
+
     def test_prompts_and_echo(self):
         answer = client.completions.create(
             model=server.model, prompt=["One, two, three,", "The sun rises in the"], max_tokens=4, temperature=0, echo=True
@@ -213,7 +219,7 @@ class Errors(unittest.TestCase):
 
 class Cancel(unittest.TestCase):
     def test_a_client_that_goes_away_frees_its_kv_and_disturbs_nobody(self):
-        fields = {"model": server.model, "prompt": "Tell me a long story.", "temperature": 0}
+        fields = {"model": server.model, "prompt": "Once upon a time", "temperature": 0, "extra_body": {"ignore_eos": True}}
         expected = client.completions.create(max_tokens=64, **fields).choices[0].text
         neighbour = {}
 
@@ -221,7 +227,7 @@ class Cancel(unittest.TestCase):
             neighbour["text"] = client.completions.create(max_tokens=64, **fields).choices[0].text
 
         wait_for(lambda: server.metric("vllm:kv_cache_usage_perc") == 0, "the KV to be free")
-        stream = client.completions.create(stream=True, max_tokens=4000, extra_body={"ignore_eos": True}, **fields)
+        stream = client.completions.create(stream=True, max_tokens=4000, **fields)
         for _ in zip(range(3), stream):
             pass
         thread = threading.Thread(target=ask)
