@@ -71,7 +71,9 @@ class Metrics::Impl {
     for (std::string_view reason : kFinishReasons) {
       success_by_reason(reason);
     }
-    for (Outcome outcome : kOutcomes) requests_by_outcome(outcome);
+    for (Outcome outcome : kOutcomes) {
+      requests_by_outcome(outcome);
+    }
   }
 
   prometheus::Counter& counter(const char* name, const char* help) {
