@@ -1,5 +1,6 @@
 #include "fuzz/allocations.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <malloc.h>
 #include <new>
@@ -21,24 +22,38 @@ void count_and_free(void* block) noexcept {
 
 }  // namespace
 
-// The array and nothrow forms end here too.
-void* operator new(std::size_t size) {
+// All forms but those with an alignment: the sanitizers bring forms of their own, which do not end
+// here.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   void* const block = std::malloc(size == 0 ? 1 : size);
   if (block == nullptr) {
-    throw std::bad_alloc();
+    return nullptr;
   }
   alive += static_cast<std::ptrdiff_t>(malloc_usable_size(block));
-  if (alive > peak) {
-    peak = alive;
-  }
+  peak = std::max(peak, alive);
   if (alive > kMostAlive) {
     std::abort();
   }
   return block;
 }
+void* operator new(std::size_t size) {
+  void* const block = operator new(size, std::nothrow);
+  if (block == nullptr) {
+    throw std::bad_alloc();
+  }
+  return block;
+}
+void* operator new[](std::size_t size) { return operator new(size); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return operator new(size, std::nothrow);
+}
 
 void operator delete(void* block) noexcept { count_and_free(block); }
 void operator delete(void* block, std::size_t) noexcept { count_and_free(block); }
+void operator delete(void* block, const std::nothrow_t&) noexcept { count_and_free(block); }
+void operator delete[](void* block) noexcept { count_and_free(block); }
+void operator delete[](void* block, std::size_t) noexcept { count_and_free(block); }
+void operator delete[](void* block, const std::nothrow_t&) noexcept { count_and_free(block); }
 
 namespace headrace::fuzz {
 
