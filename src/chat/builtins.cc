@@ -40,6 +40,23 @@ Value range(Interpreter& in, CallArgs& args) {
   return Value::sequence(std::move(out));
 }
 
+void add_entries(Interpreter& in, const Value& from, Dict& out) {
+  require_defined(from);
+  if (const Dict* dict = from.as_dict()) {
+    for (const auto& [key, value] : dict->entries()) {
+      out.set(key, value);
+    }
+    return;
+  }
+  for (const Value& pair : in.iterate(from)) {
+    const std::vector<Value> two = in.iterate(pair);
+    if (two.size() != 2) {
+      fail("dictionary update sequence element has length {}; 2 is required", two.size());
+    }
+    out.set(two[0], two[1]);
+  }
+}
+
 // dict(mapping or pairs, name=value ...).
 std::shared_ptr<Dict> make_dict(Interpreter& in, CallArgs& args) {
   auto out = std::make_shared<Dict>();
@@ -47,20 +64,7 @@ std::shared_ptr<Dict> make_dict(Interpreter& in, CallArgs& args) {
     fail("dict expected at most 1 argument, got {}", args.positional.size());
   }
   if (!args.positional.empty()) {
-    require_defined(args.positional[0]);
-    if (const Dict* from = args.positional[0].as_dict()) {
-      for (const auto& [key, value] : from->entries()) {
-        out->set(key, value);
-      }
-    } else {
-      for (const Value& pair : in.iterate(args.positional[0])) {
-        const std::vector<Value> two = in.iterate(pair);
-        if (two.size() != 2) {
-          fail("dictionary update sequence element has length {}; 2 is required", two.size());
-        }
-        out->set(two[0], two[1]);
-      }
-    }
+    add_entries(in, args.positional[0], *out);
   }
   for (const auto& [name, value] : args.named) {
     out->set(in.make_text(name, false), value);

@@ -49,11 +49,11 @@ Value sort_key(Interpreter& in, const Value& item, const Value& attribute, bool 
   return make_list(std::move(keys));
 }
 
-std::vector<Value> values_of(std::vector<std::pair<Value, Value>> keyed) {
+std::vector<Value> values_of(const std::vector<std::pair<Value, Value>>& keyed) {
   std::vector<Value> out;
   out.reserve(keyed.size());
-  for (auto& [key, value] : keyed) {
-    out.push_back(std::move(value));
+  for (const auto& [key, value] : keyed) {
+    out.push_back(value);
   }
   return out;
 }
@@ -200,8 +200,8 @@ Value map(Interpreter& in, const Value& input, CallArgs& args) {
       fail("Unexpected keyword argument '{}'", args.named.front().first);
     }
     for (const Value& item : in.iterate(input)) {
-      Value mapped = dotted_item(in, item, *attribute);
-      out.push_back(mapped.is_undefined() && !otherwise.is_none() ? otherwise : std::move(mapped));
+      const Value mapped = dotted_item(in, item, *attribute);
+      out.push_back(mapped.is_undefined() && !otherwise.is_none() ? otherwise : mapped);
     }
     return generator(std::move(out));
   }

@@ -22,7 +22,7 @@ namespace headrace::jinja {
 
 // Wide enough for every integer that JSON readers of 64 bits give, and for what templates do with
 // them; beyond it arithmetic is an error, where Python would go on.
-__extension__ typedef __int128 Int;
+__extension__ typedef __int128 Int;  // NOLINT(modernize-use-using)
 
 class Value;
 class Interpreter;
