@@ -84,18 +84,60 @@ std::size_t hash_double(double d) {
 
 }  // namespace
 
+// Each builds in place: a moved variant makes some compilers warn of parts that are not there.
 Value Value::undefined(std::string why) {
-  return Value(Data(Undefined{std::make_shared<const std::string>(std::move(why))}));
+  Value value;
+  value.data_.emplace<Undefined>(Undefined{std::make_shared<const std::string>(std::move(why))});
+  return value;
 }
 
-Value Value::none() { return Value(Data(None{})); }
-Value Value::boolean(bool b) { return Value(Data(b)); }
-Value Value::integer(Int i) { return Value(Data(i)); }
-Value Value::real(double d) { return Value(Data(d)); }
-Value Value::text(Text t) { return Value(Data(std::move(t))); }
-Value Value::sequence(SequencePtr s) { return Value(Data(std::move(s))); }
-Value Value::dict(DictPtr d) { return Value(Data(std::move(d))); }
-Value Value::object(ObjectPtr o) { return Value(Data(std::move(o))); }
+Value Value::none() {
+  Value value;
+  value.data_.emplace<None>();
+  return value;
+}
+
+Value Value::boolean(bool b) {
+  Value value;
+  value.data_.emplace<bool>(b);
+  return value;
+}
+
+Value Value::integer(Int i) {
+  Value value;
+  value.data_.emplace<Int>(i);
+  return value;
+}
+
+Value Value::real(double d) {
+  Value value;
+  value.data_.emplace<double>(d);
+  return value;
+}
+
+Value Value::text(Text t) {
+  Value value;
+  value.data_.emplace<Text>(std::move(t));
+  return value;
+}
+
+Value Value::sequence(SequencePtr s) {
+  Value value;
+  value.data_.emplace<SequencePtr>(std::move(s));
+  return value;
+}
+
+Value Value::dict(DictPtr d) {
+  Value value;
+  value.data_.emplace<DictPtr>(std::move(d));
+  return value;
+}
+
+Value Value::object(ObjectPtr o) {
+  Value value;
+  value.data_.emplace<ObjectPtr>(std::move(o));
+  return value;
+}
 
 const Sequence* Value::as_sequence() const {
   const auto* p = get<SequencePtr>();

@@ -46,8 +46,14 @@ enum class RopeStyle : std::uint8_t { kInterleaved, kHalves };  // pairs (2i, 2i
 // on every number of ranks; the others over all of K.
 enum class KSplit : std::uint8_t { kWhole, kFourSegments };
 
+// How a quantized weight's input is rounded: to 8 bits a value, or to two planes of 8 bits, the
+// second for what the first leaves: about 15 bits, for twice the products. Float weights take their
+// input as it is.
+enum class InputRounding : std::uint8_t { kOnePlane, kTwoPlanes };
+
 struct PackOptions {
   KSplit k_split = KSplit::kWhole;
+  InputRounding input = InputRounding::kOnePlane;
   bool row_lookup = false;  // embed() will read rows of it (a tied embedding is both)
 };
 

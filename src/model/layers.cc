@@ -73,14 +73,19 @@ Result<Rotary> make_rotary(WeightLoader& loader,
 }
 
 Result<Head> load_head(WeightLoader& loader, const ModelConfig& config) {
+  // Rounding errors of the head's input go straight into the logits, and its rows are few.
+  constexpr InputRounding kHeadInput = InputRounding::kTwoPlanes;
   Head head;
-  HR_ASSIGN_OR_RETURN(
-      head.embed_tokens,
-      loader.linear(
-          -1, "embed_tokens", config.vocab_size, config.hidden_size, {.row_lookup = true}));
+  HR_ASSIGN_OR_RETURN(head.embed_tokens,
+                      loader.linear(-1,
+                                    "embed_tokens",
+                                    config.vocab_size,
+                                    config.hidden_size,
+                                    {.input = kHeadInput, .row_lookup = true}));
   if (loader.has(-1, "lm_head")) {
-    HR_ASSIGN_OR_RETURN(head.lm_head,
-                        loader.linear(-1, "lm_head", config.vocab_size, config.hidden_size));
+    HR_ASSIGN_OR_RETURN(
+        head.lm_head,
+        loader.linear(-1, "lm_head", config.vocab_size, config.hidden_size, {.input = kHeadInput}));
   }
   HR_ASSIGN_OR_RETURN(head.norm, loader.vector(-1, "norm", config.hidden_size));
   return head;

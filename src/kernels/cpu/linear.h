@@ -26,6 +26,7 @@ class CpuWeight final : public Weight {
  public:
   DType dtype = DType::kF32;
   KSplit k_split = KSplit::kWhole;
+  int num_planes = 1;  // of its input's codes
   std::size_t panel_bytes = 0;
   Buffer data;
 

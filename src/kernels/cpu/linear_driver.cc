@@ -151,6 +151,12 @@ FinishJob finish_job(
   job.segment_stride = kSegmentStride;
   job.num_segments = num_segments(weight);
   job.num_rows = num_rows;
+  if (weight.num_planes == 2) {
+    HR_CHECK(job.num_segments == 1);
+    job.num_segments = 2;
+    job.segment_stride = kPanelCols;
+    job.row_stride = 2 * kPanelCols;
+  }
   job.num_cols = std::min(kPanelCols, weight.num_rows - panel_idx * kPanelCols);
   job.out_stride = weight.num_rows;
   job.out = out + row_begin * job.out_stride + static_cast<std::ptrdiff_t>(panel_idx) * kPanelCols;
@@ -165,31 +171,36 @@ void LinearDriver::linear(const LinearInput& input, std::span<const LinearOutput
   }
   LinearRows::Needs needs;
   int num_units = 0;
+  int num_planes = 1;
   const int num_cols = outputs.front().weight->num_cols;
   for (const LinearOutput& output : outputs) {
     HR_DCHECK(output.weight->num_cols == num_cols);
-    needs.add(cpu_weight(*output.weight).dtype);
+    needs.add(cpu_weight(*output.weight).dtype, cpu_weight(*output.weight).num_planes);
+    num_planes = cpu_weight(*output.weight).num_planes;
     num_units += cpu_weight(*output.weight).num_panels();
   }
   state_->rows.prepare(input, num_cols, needs);
-  state_->for_units(
-      num_units, input.num_rows, [&](int unit, int row_begin, int num_rows, int worker_idx) {
-        const LinearOutput* output = outputs.data();
-        while (unit >= cpu_weight(*output->weight).num_panels()) {
-          unit -= cpu_weight(*output->weight).num_panels();
-          ++output;
-        }
-        const CpuWeight& weight = cpu_weight(*output->weight);
-        WorkerScratch& own = state_->worker(worker_idx);
-        state_->accumulate(weight, unit, row_begin, num_rows, own, own.acc.data());
-        FinishJob job = finish_job(weight, unit, row_begin, num_rows, output->out);
-        job.acc = own.acc.data();
-        job.bias = output->bias == nullptr
-                       ? nullptr
-                       : output->bias + static_cast<std::ptrdiff_t>(unit) * kPanelCols;
-        job.add_to_out = output->add_to_out;
-        state_->kernels.finish(job);
-      });
+  state_->for_units(num_units,
+                    input.num_rows * num_planes,
+                    [&](int unit, int row_begin, int num_rows, int worker_idx) {
+                      const LinearOutput* output = outputs.data();
+                      while (unit >= cpu_weight(*output->weight).num_panels()) {
+                        unit -= cpu_weight(*output->weight).num_panels();
+                        ++output;
+                      }
+                      const CpuWeight& weight = cpu_weight(*output->weight);
+                      WorkerScratch& own = state_->worker(worker_idx);
+                      state_->accumulate(weight, unit, row_begin, num_rows, own, own.acc.data());
+                      FinishJob job = finish_job(
+                          weight, unit, row_begin / num_planes, num_rows / num_planes, output->out);
+                      job.acc = own.acc.data();
+                      job.bias =
+                          output->bias == nullptr
+                              ? nullptr
+                              : output->bias + static_cast<std::ptrdiff_t>(unit) * kPanelCols;
+                      job.add_to_out = output->add_to_out;
+                      state_->kernels.finish(job);
+                    });
 }
 
 void LinearDriver::gated_linear(const LinearInput& input,
@@ -205,8 +216,9 @@ void LinearDriver::gated_linear(const LinearInput& input,
   HR_CHECK(gate.num_rows == up.num_rows && gate.num_cols == up.num_cols);
   HR_CHECK(gate_weight.k_split == up_weight.k_split);
   LinearRows::Needs needs;
-  needs.add(gate_weight.dtype);
-  needs.add(up_weight.dtype);
+  HR_CHECK(gate_weight.num_planes == 1 && up_weight.num_planes == 1);
+  needs.add(gate_weight.dtype, 1);
+  needs.add(up_weight.dtype, 1);
   state_->rows.prepare(input, gate.num_cols, needs);
   const auto finish = activation == Activation::kSilu ? state_->kernels.finish_silu
                                                       : state_->kernels.finish_gelu_tanh;

@@ -55,13 +55,14 @@ struct UnpackedPanel {
   float* values = nullptr;
 };
 
-// A panel's sums to an output: value = one segment, or (s0 + s1) + (s2 + s3); then bias, then what
-// stands in out.
+// A panel's sums to an output: value = one segment, s0 + s1, or (s0 + s1) + (s2 + s3); then bias,
+// then what stands in out. The two planes of an input are two segments.
 struct FinishJob {
-  const float* acc = nullptr;     // [segments][acc_rows][kPanelCols]
+  const float* acc = nullptr;     // row m of segment s: acc + s * segment_stride + m * row_stride
   const float* up_acc = nullptr;  // gated: the same for `up`
   std::int64_t segment_stride = 0;
-  int num_segments = 1;  // 1 or 4
+  std::int64_t row_stride = kPanelCols;
+  int num_segments = 1;  // 1, 2 or 4
   int num_rows = 0;
   int num_cols = 0;      // of the panel that exist
   float* out = nullptr;  // [num_rows, out_stride]

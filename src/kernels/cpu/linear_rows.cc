@@ -43,13 +43,15 @@ void GrowingBuffer::reserve(std::size_t bytes, MemoryCounters& counters) {
   buffer_ = std::move(grown).value();
 }
 
-void LinearRows::Needs::add(DType dtype) {
+void LinearRows::Needs::add(DType dtype, int num_planes) {
+  HR_CHECK(!codes_ || num_planes == num_planes_);
   const PanelLayout layout = panel_layout(dtype);
   if (layout.code_bits == 0) {
     floats_ = true;
     return;
   }
   codes_ = true;
+  num_planes_ = num_planes;
   if (layout.has_offsets) {
     scaled_sums_ = true;
   } else {
@@ -70,16 +72,21 @@ void LinearRows::prepare(const LinearInput& input, int num_cols, const Needs& ne
   }
   if (needs.codes_) {
     const std::size_t groups = cols / kGroup;
-    codes_ = codes_buffer_.get<std::int8_t>(rows * (cols + kCodePadding), counters_);
-    scales_ = scales_buffer_.get<float>(rows * groups, counters_);
-    sums_ = sums_buffer_.get<std::int32_t>(rows * groups * 2, counters_);
+    const std::size_t code_rows = rows * static_cast<std::size_t>(needs.num_planes_);
+    if (needs.num_planes_ == 2) {
+      rest_ = rest_buffer_.get<float>(rows * cols, counters_);
+    }
+    codes_ = codes_buffer_.get<std::int8_t>(code_rows * (cols + kCodePadding), counters_);
+    scales_ = scales_buffer_.get<float>(code_rows * groups, counters_);
+    sums_ = sums_buffer_.get<std::int32_t>(code_rows * groups * 2, counters_);
     if (needs.scaled_sums_) {
-      scaled_sums_ = scaled_sums_buffer_.get<float>(rows * groups, counters_);
+      scaled_sums_ = scaled_sums_buffer_.get<float>(code_rows * groups, counters_);
     }
     for (std::size_t kind = 0; kind < kZeroKinds.size(); ++kind) {
       if (needs.zero_terms_[kind]) {
         const auto terms = groups * static_cast<std::size_t>(kZeroKinds[kind].terms_per_group);
-        zero_terms_[kind] = zero_terms_buffer_[kind].get<std::int32_t>(rows * terms, counters_);
+        zero_terms_[kind] =
+            zero_terms_buffer_[kind].get<std::int32_t>(code_rows * terms, counters_);
       }
     }
   }
@@ -111,6 +118,26 @@ void LinearRows::prepare_row(const LinearInput& input, const Needs& needs, int r
   if (!needs.codes_) {
     return;
   }
+  quantize(x, needs, row_idx * needs.num_planes_);
+  if (needs.num_planes_ == 2) {
+    quantize(leave_rest(x, row_idx), needs, row_idx * 2 + 1);
+  }
+}
+
+// x less what its codes (row 2 * row_idx) stand for.
+float* LinearRows::leave_rest(const float* x, int row_idx) const {
+  const std::int64_t row = row_idx;
+  const std::int8_t* codes = codes_ + row * 2 * (num_cols_ + kCodePadding);
+  const float* scales = scales_ + row * 2 * (num_cols_ / kGroup);
+  float* rest = rest_ + row * num_cols_;
+  for (int k = 0; k < num_cols_; ++k) {
+    rest[k] = x[k] - scales[k / kGroup] * static_cast<float>(codes[k]);
+  }
+  return rest;
+}
+
+void LinearRows::quantize(const float* x, const Needs& needs, int code_row) const {
+  const std::int64_t row = code_row;
   const std::int64_t groups = num_cols_ / kGroup;
   float* scales = scales_ + row * groups;
   std::int32_t* sums = sums_ + row * groups * 2;

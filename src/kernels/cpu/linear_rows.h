@@ -36,12 +36,13 @@ class LinearRows {
   // Which weight types will read the rows.
   class Needs {
    public:
-    void add(DType dtype);
+    void add(DType dtype, int num_planes);
 
    private:
     friend class LinearRows;
     bool floats_ = false;
     bool codes_ = false;
+    int num_planes_ = 1;
     bool scaled_sums_ = false;
     std::array<bool, 4> zero_terms_{};  // by kind of zero term
   };
@@ -49,16 +50,19 @@ class LinearRows {
   void prepare(const LinearInput& input, int num_cols, const Needs& needs);
 
   // Rows [begin, begin + num_rows) as a weight of this type reads them; valid until the next
-  // prepare().
+  // prepare(). With two planes row r stands at 2r, and what its codes leave of it at 2r + 1.
   RowsView view(DType dtype, int begin, int num_rows) const;
 
  private:
   void prepare_row(const LinearInput& input, const Needs& needs, int row_idx) const;
+  void quantize(const float* x, const Needs& needs, int code_row) const;
+  float* leave_rest(const float* x, int row_idx) const;
 
   ThreadPool& pool_;
   const LinearKernels& kernels_;
   MemoryCounters& counters_;
   GrowingBuffer normalized_buffer_;
+  GrowingBuffer rest_buffer_;
   GrowingBuffer codes_buffer_;
   GrowingBuffer scales_buffer_;
   GrowingBuffer sums_buffer_;
@@ -67,6 +71,7 @@ class LinearRows {
   int num_cols_ = 0;
   const float* x_ = nullptr;  // the input, or its normalized form
   float* normalized_ = nullptr;
+  float* rest_ = nullptr;  // what the first plane leaves of x
   std::int8_t* codes_ = nullptr;
   float* scales_ = nullptr;
   std::int32_t* sums_ = nullptr;  // of 16 codes

@@ -266,6 +266,8 @@ Result<std::unique_ptr<Weight>> pack_weight(const TensorView& view,
   weight->num_cols = static_cast<int>(cols);
   weight->dtype = view.dtype;
   weight->k_split = options.k_split;
+  weight->num_planes =
+      options.input == InputRounding::kTwoPlanes && is_quantized(view.dtype) ? 2 : 1;
   weight->panel_bytes = panel_size(view.dtype, weight->num_cols);
   weight->bytes = packed_weight_bytes(view.dtype, weight->num_rows, weight->num_cols, options);
   HR_ASSIGN_OR_RETURN(weight->data,

@@ -139,9 +139,12 @@ void dot(const PanelJob& job) {
 }
 
 float segment_sum(const FinishJob& job, const float* acc, int row, int col) {
-  const float* first = acc + static_cast<std::ptrdiff_t>(row) * kPanelCols + col;
+  const float* first = acc + row * job.row_stride + col;
   if (job.num_segments == 1) {
     return *first;
+  }
+  if (job.num_segments == 2) {
+    return first[0] + first[job.segment_stride];
   }
   return (first[0] + first[job.segment_stride]) +
          (first[2 * job.segment_stride] + first[3 * job.segment_stride]);

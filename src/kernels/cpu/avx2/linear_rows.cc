@@ -74,6 +74,9 @@ HR_INLINE __m256 segment_sum(const FinishJob& job, const float* acc) {
   if (job.num_segments == 1) {
     return first;
   }
+  if (job.num_segments == 2) {
+    return _mm256_add_ps(first, _mm256_loadu_ps(acc + job.segment_stride));
+  }
   const __m256 low = _mm256_add_ps(first, _mm256_loadu_ps(acc + job.segment_stride));
   const __m256 high = _mm256_add_ps(_mm256_loadu_ps(acc + 2 * job.segment_stride),
                                     _mm256_loadu_ps(acc + 3 * job.segment_stride));
@@ -86,8 +89,8 @@ template <Gate kGate>
 HR_INLINE void finish_gated(const FinishJob& job) {
   for (std::ptrdiff_t m = 0; m < job.num_rows; ++m) {
     for (std::ptrdiff_t col = 0; col < job.num_cols; col += 8) {
-      const __m256 gate = segment_sum(job, job.acc + m * kPanelCols + col);
-      const __m256 up = segment_sum(job, job.up_acc + m * kPanelCols + col);
+      const __m256 gate = segment_sum(job, job.acc + m * job.row_stride + col);
+      const __m256 up = segment_sum(job, job.up_acc + m * job.row_stride + col);
       const __m256 active = kGate == Gate::kSilu ? silu(gate) : gelu_tanh(gate);
       _mm256_maskstore_ps(job.out + m * job.out_stride + col,
                           first_lanes(job.num_cols - col),
@@ -151,7 +154,7 @@ void finish(const FinishJob& job) {
     for (std::ptrdiff_t col = 0; col < job.num_cols; col += 8) {
       const __m256i mask = first_lanes(job.num_cols - col);
       float* out = job.out + m * job.out_stride + col;
-      __m256 value = segment_sum(job, job.acc + m * kPanelCols + col);
+      __m256 value = segment_sum(job, job.acc + m * job.row_stride + col);
       if (job.bias != nullptr) {
         value = _mm256_add_ps(value, _mm256_maskload_ps(job.bias + col, mask));
       }

@@ -65,6 +65,9 @@ HR_INLINE __m512 segment_sum(const FinishJob& job, const float* acc) {
   if (job.num_segments == 1) {
     return first;
   }
+  if (job.num_segments == 2) {
+    return _mm512_add_ps(first, _mm512_loadu_ps(acc + job.segment_stride));
+  }
   const __m512 low = _mm512_add_ps(first, _mm512_loadu_ps(acc + job.segment_stride));
   const __m512 high = _mm512_add_ps(_mm512_loadu_ps(acc + 2 * job.segment_stride),
                                     _mm512_loadu_ps(acc + 3 * job.segment_stride));
@@ -78,8 +81,8 @@ HR_INLINE void finish_gated(const FinishJob& job) {
   for (std::ptrdiff_t m = 0; m < job.num_rows; ++m) {
     for (std::ptrdiff_t col = 0; col < job.num_cols; col += 16) {
       const __mmask16 mask = job.num_cols - col >= 16 ? 0xFFFF : first_lanes(job.num_cols - col);
-      const __m512 gate = segment_sum(job, job.acc + m * kPanelCols + col);
-      const __m512 up = segment_sum(job, job.up_acc + m * kPanelCols + col);
+      const __m512 gate = segment_sum(job, job.acc + m * job.row_stride + col);
+      const __m512 up = segment_sum(job, job.up_acc + m * job.row_stride + col);
       const __m512 active = kGate == Gate::kSilu ? silu(gate) : gelu_tanh(gate);
       _mm512_mask_storeu_ps(job.out + m * job.out_stride + col, mask, _mm512_mul_ps(active, up));
     }
@@ -134,7 +137,7 @@ void finish(const FinishJob& job) {
     for (std::ptrdiff_t col = 0; col < job.num_cols; col += 16) {
       const __mmask16 mask = job.num_cols - col >= 16 ? 0xFFFF : first_lanes(job.num_cols - col);
       float* out = job.out + m * job.out_stride + col;
-      __m512 value = segment_sum(job, job.acc + m * kPanelCols + col);
+      __m512 value = segment_sum(job, job.acc + m * job.row_stride + col);
       if (job.bias != nullptr) {
         value = _mm512_add_ps(value, _mm512_maskz_loadu_ps(mask, job.bias + col));
       }
