@@ -1,5 +1,5 @@
 // The real models' vocabularies against ids made by independent implementations
-// (scripts/golden/make_tokenizer_vectors.py). A model that is not in HEADRACE_MODEL_DIR, or in the
+// (scripts/golden/make_tokenizer_vectors.py). A model that is not in the
 // store that `headrace pull` fills, is skipped.
 #include <algorithm>
 #include <boost/json.hpp>
@@ -28,14 +28,18 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody writes it
+  return value == nullptr ? "" : value;
+}
+
+// The store that `headrace pull` fills, by the same rules.
 std::string model_dir() {
-  const char* dir =
-      std::getenv("HEADRACE_MODEL_DIR");   // NOLINT(concurrency-mt-unsafe): nobody writes it
-  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe)
-  if (dir != nullptr) {
-    return dir;
+  if (const std::string home = variable("HEADRACE_HOME"); !home.empty()) {
+    return home + "/models";
   }
-  return std::string(home != nullptr ? home : ".") + "/.cache/headrace/models";
+  const std::string cache = variable("XDG_CACHE_HOME");
+  return (cache.empty() ? variable("HOME") + "/.cache" : cache) + "/headrace/models";
 }
 
 std::vector<std::string> golden_strings() {
