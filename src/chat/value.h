@@ -70,8 +70,6 @@ class Value {
   std::optional<Int> as_int() const;  // an integer, or a bool as 0 or 1
 
  private:
-  explicit Value(Data data) : data_(std::move(data)) {}
-
   Data data_;
 };
 
