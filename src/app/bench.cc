@@ -111,12 +111,14 @@ class ModelBench {
 boost::json::object measure(ModelBench& bench, const BenchModelOptions& options) {
   bench.prefill(options.prompt);  // warm
   std::vector<double> prefill;
+  prefill.reserve(static_cast<std::size_t>(options.repeat));
   for (int i = 0; i < options.repeat; ++i) {
     prefill.push_back(options.prompt / bench.prefill(options.prompt));
   }
   boost::json::array decode;
   for (const int batch : options.batch) {
     std::vector<double> rates;
+    rates.reserve(static_cast<std::size_t>(options.repeat));
     for (int i = 0; i < options.repeat; ++i) {
       rates.push_back(batch * options.generate /
                       bench.decode(batch, options.generate, options.depth));

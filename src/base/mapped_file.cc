@@ -69,11 +69,13 @@ MappedFile::~MappedFile() {
 }
 
 void MappedFile::drop(std::span<const std::byte> part) const {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<std::uintptr_t>(part.data()) + page - 1) / page * page;
-  const auto end = reinterpret_cast<std::uintptr_t>(part.data() + part.size()) / page * page;
+  // The mapping starts on a page; only pages that lie wholly in the part are given back.
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto offset = static_cast<std::size_t>(part.data() - data_);
+  const std::size_t begin = (offset + page - 1) / page * page;
+  const std::size_t end = (offset + part.size()) / page * page;
   if (begin < end) {
-    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+    ::madvise(const_cast<std::byte*>(data_ + begin), end - begin, MADV_DONTNEED);
   }
 }
 

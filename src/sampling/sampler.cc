@@ -15,7 +15,12 @@ constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 // Candidates sorted at first.
 constexpr std::size_t kFirstSorted = 256;
 
-float readable(float logit) { return std::isnan(logit) ? kForbidden : logit; }
+float readable(float logit) {
+  if (std::isnan(logit)) {
+    return kForbidden;
+  }
+  return logit;
+}
 
 bool has_penalties(const SamplingParams& p) {
   return p.repetition_penalty != 1.0F || p.frequency_penalty != 0.0F || p.presence_penalty != 0.0F;
