@@ -118,7 +118,7 @@ void GenerationJob::begin() {
     return fail(api_error(503, "the server is shutting down"));
   }
   if (std::optional<ApiError> full = model_->enter()) {
-    return fail(std::move(*full));
+    return fail(*full);
   }
   in_queue_ = true;
   exchange_->when_gone([self = shared_from_this()] { self->abandon(); });
@@ -127,9 +127,8 @@ void GenerationJob::begin() {
   }
   asio::post(core_.pool, [self = shared_from_this()] {
     auto prompts = std::make_shared<Result<std::vector<PreparedPrompt>>>(self->prepare());
-    const asio::any_io_executor executor = self->exchange_->executor();
-    asio::post(executor,
-               [job = std::move(self), prompts] { job->on_prepared(std::move(*prompts)); });
+    const Strand executor = self->exchange_->executor();
+    asio::post(executor, [job = self, prompts] { job->on_prepared(std::move(*prompts)); });
   });
 }
 
@@ -277,7 +276,7 @@ bool GenerationJob::take_event(std::size_t idx, TokenEvent event, std::string& o
     }
     exchange_->log().usage = event.usage;
     exchange_->log().timings = event.timings;
-    fail(std::move(error));
+    fail(error);
     return false;
   }
   absorb(idx, event);
@@ -365,7 +364,7 @@ void GenerationJob::write(std::string out) {
   });
 }
 
-void GenerationJob::fail(ApiError error) {
+void GenerationJob::fail(const ApiError& error) {
   const auto keep = shared_from_this();
   RequestLog& log = exchange_->log();
   log.error = error.message;

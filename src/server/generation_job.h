@@ -53,7 +53,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void absorb(std::size_t idx, const TokenEvent& event);
   void complete(std::string out);
   void write(std::string out);
-  void fail(ApiError error);
+  void fail(const ApiError& error);
   void abandon();
   void end(Outcome outcome);
 

@@ -3,7 +3,8 @@
 // respond() and start_stream()...finish() answers it.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/strand.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -38,12 +39,15 @@ struct HttpResponse {
 HttpResponse json_response(std::string body);
 HttpResponse error_response(const ApiError& error);
 
+// What a connection does is done here, one thing at a time.
+using Strand = boost::asio::strand<boost::asio::io_context::executor_type>;
+
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
   virtual const HttpRequest& request() const = 0;
-  virtual boost::asio::any_io_executor executor() = 0;
+  virtual Strand executor() = 0;
   // What the log says of this request; handlers fill in what they know.
   virtual RequestLog& log() = 0;
 

@@ -38,13 +38,15 @@ std::string request_id(std::string_view given) {
 }  // namespace
 
 HttpSession::HttpSession(asio::ip::tcp::socket socket,
+                         Strand strand,
                          const HttpService& service,
                          std::function<void()> on_end)
     : socket_(std::move(socket)),
+      strand_(std::move(strand)),
       service_(service),
       on_end_(std::move(on_end)),
-      deadline_(socket_.get_executor()),
-      poll_timer_(socket_.get_executor()) {}
+      deadline_(strand_),
+      poll_timer_(strand_) {}
 
 HttpSession::~HttpSession() {
   if (on_end_) {
@@ -53,15 +55,15 @@ HttpSession::~HttpSession() {
 }
 
 void HttpSession::start() {
-  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->wait_for_request(); });
+  asio::post(strand_, [self = shared_from_this()] { self->wait_for_request(); });
 }
 
 void HttpSession::stop() {
-  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->close(); });
+  asio::post(strand_, [self = shared_from_this()] { self->close(); });
 }
 
 void HttpSession::refuse() {
-  asio::post(socket_.get_executor(), [self = shared_from_this()] {
+  asio::post(strand_, [self = shared_from_this()] {
     self->refuse_request(api_error(503, "too many connections: try again later"));
   });
 }

@@ -44,6 +44,7 @@ class HttpSession final : public Exchange, public std::enable_shared_from_this<H
  public:
   // `on_end` is called once, when the connection is over.
   HttpSession(boost::asio::ip::tcp::socket socket,
+              Strand strand,
               const HttpService& service,
               std::function<void()> on_end);
   ~HttpSession() override;
@@ -60,7 +61,7 @@ class HttpSession final : public Exchange, public std::enable_shared_from_this<H
   void close();
 
   const HttpRequest& request() const override { return request_; }
-  boost::asio::any_io_executor executor() override { return socket_.get_executor(); }
+  Strand executor() override { return strand_; }
   RequestLog& log() override { return log_; }
   void respond(HttpResponse response) override;
   void start_stream(HttpResponse head) override;
@@ -98,7 +99,8 @@ class HttpSession final : public Exchange, public std::enable_shared_from_this<H
   void linger();
   void drain_input(std::size_t budget);
 
-  boost::asio::ip::tcp::socket socket_;
+  boost::asio::ip::tcp::socket socket_;  // its handlers run on strand_
+  Strand strand_;
   const HttpService& service_;
   std::function<void()> on_end_;
   boost::beast::flat_buffer buffer_;

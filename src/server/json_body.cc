@@ -14,16 +14,14 @@ namespace json = boost::json;
 
 // Builds the value and looks at what the library's own parser lets pass: repeated keys and infinite
 // numbers. The names of its members are the library's.
-class Handler {  // NOLINT(readability-identifier-naming)
+// NOLINTBEGIN(readability-identifier-naming)
+class Handler {
  public:
-  static constexpr std::size_t max_object_size =
-      std::size_t(-1);  // NOLINT(readability-identifier-naming)
-  static constexpr std::size_t max_array_size =
-      std::size_t(-1);  // NOLINT(readability-identifier-naming)
-  static constexpr std::size_t max_key_size =
-      std::size_t(-1);  // NOLINT(readability-identifier-naming)
-  static constexpr std::size_t max_string_size =
-      std::size_t(-1);  // NOLINT(readability-identifier-naming)
+  static constexpr std::size_t max_object_size = std::size_t(-1);
+  static constexpr std::size_t max_array_size = std::size_t(-1);
+  static constexpr std::size_t max_key_size = std::size_t(-1);
+  static constexpr std::size_t max_string_size = std::size_t(-1);
+  // NOLINTEND(readability-identifier-naming)
 
   bool on_document_begin(json::error_code& /*ec*/) { return true; }
   bool on_document_end(json::error_code& /*ec*/) { return true; }

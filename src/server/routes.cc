@@ -61,7 +61,7 @@ void respond_from_pool(ServerCore& core,
     } catch (const std::exception& e) {
       result = make_error(ErrorCode::kInternal, "the server failed: {}", e.what());
     }
-    const asio::any_io_executor executor = exchange->executor();
+    const Strand executor = exchange->executor();
     auto shared = std::make_shared<Result<HttpResponse>>(std::move(result));
     asio::post(executor, [exchange, shared] {
       if (*shared) {

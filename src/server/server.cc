@@ -155,14 +155,15 @@ class Server::Impl {
   }
 
   void accept() {
-    acceptor_.async_accept(asio::make_strand(io_), [this](error_code ec, tcp::socket socket) {
+    const Strand strand = asio::make_strand(io_);
+    acceptor_.async_accept(strand, [this, strand](error_code ec, tcp::socket socket) {
       if (!acceptor_.is_open()) {
         return;
       }
       if (ec) {
         return pause_accepting();
       }
-      open_session(std::move(socket));
+      open_session(std::move(socket), strand);
       accept();
     });
   }
@@ -176,12 +177,12 @@ class Server::Impl {
     });
   }
 
-  void open_session(tcp::socket socket) {
+  void open_session(tcp::socket socket, const Strand& strand) {
     error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     const bool full = num_sessions_.fetch_add(1) >= core_.options.max_connections;
     auto session = std::make_shared<HttpSession>(
-        std::move(socket), service_, [this] { num_sessions_.fetch_sub(1); });
+        std::move(socket), strand, service_, [this] { num_sessions_.fetch_sub(1); });
     {
       const std::lock_guard lock(mutex_);
       std::erase_if(sessions_,
