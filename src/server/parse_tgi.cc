@@ -72,9 +72,9 @@ Result<GenerationRequest> parse_tgi_request(const json::object& body, int vocab_
   } else {
     request.prompts.emplace_back(*inputs);
   }
-  static const json::object kNoParameters;
+  static const json::object no_parameters;
   const json::object* parameters = fields.object("parameters");
-  FieldReader inner(parameters != nullptr ? *parameters : kNoParameters, "parameters.");
+  FieldReader inner(parameters != nullptr ? *parameters : no_parameters, "parameters.");
   read_parameters(inner, vocab_size, request);
   request.stream = fields.boolean("stream", false);
   HR_RETURN_IF_ERROR(fields.status());

@@ -84,9 +84,9 @@ void page(Exchange& exchange) {
 
 void add_info_routes(Router& router, ServerCore& core) {
   const auto add = [&router](const char* path, Access access, const char* summary, auto handler) {
-    router.add({"GET", path, access, summary, [handler](std::shared_ptr<Exchange> exchange) {
+    router.add({"GET", path, access, summary, [handler](const std::shared_ptr<Exchange>& exchange) {
                   handler(*exchange);
-                }});  // NOLINT
+                }});
   };
   add("/health/live", Access::kOpen, "The process answers.", [](Exchange& exchange) {
     respond_object(exchange, {{"status", "live"}});

@@ -74,8 +74,9 @@ class Server::Impl {
   explicit Impl(ServerOptions options)
       : core_(std::move(options)),
         router_(core_.options.api_keys, core_.options.cors_origin),
-        acceptor_(asio::make_strand(io_)),
-        accept_timer_(acceptor_.get_executor()) {
+        accept_strand_(asio::make_strand(io_)),
+        acceptor_(accept_strand_),
+        accept_timer_(accept_strand_) {
     add_all_routes(router_, core_);
     service_ = make_service(core_, router_);
   }
@@ -109,7 +110,7 @@ class Server::Impl {
   }
 
   void start(int num_io_threads) {
-    asio::post(acceptor_.get_executor(), [this] { accept(); });
+    asio::post(accept_strand_, [this] { accept(); });
     for (int i = 0; i < num_io_threads; ++i) {
       threads_.emplace_back([this] { run(); });
     }
@@ -118,7 +119,7 @@ class Server::Impl {
   void stop(Duration grace) {
     core_.state = ServerState::kDraining;
     wait_until(grace, [this] { return core_.num_jobs.load() == 0; });
-    asio::post(acceptor_.get_executor(), [this] {
+    asio::post(accept_strand_, [this] {
       error_code ignored;
       acceptor_.close(ignored);
       accept_timer_.cancel();
@@ -228,6 +229,7 @@ class Server::Impl {
   std::mutex mutex_;
   std::list<std::weak_ptr<HttpSession>> sessions_;
   asio::io_context io_;
+  Strand accept_strand_;
   tcp::acceptor acceptor_;
   asio::steady_timer accept_timer_;
   std::vector<std::thread> threads_;
@@ -237,8 +239,13 @@ class Server::Impl {
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Server::~Server() {
-  if (impl_ != nullptr) {
+  if (impl_ == nullptr) {
+    return;
+  }
+  try {
     stop(Duration(0));
+  } catch (const std::exception&) {
+    // A destructor has nobody to tell; whoever wants to know calls stop().
   }
 }
 
