@@ -140,14 +140,19 @@ def load_reference(model):
 
 
 def write_reference(model, windows, path, threads):
+    """Writes the reference's logits to path, window after window; one that was interrupted goes on where it stopped."""
     import torch
     torch.set_num_threads(threads)
     network = load_reference(model)
     partial = path.with_suffix(".part")
-    with open(partial, "wb") as file, torch.inference_mode():
-        for i, window in enumerate(windows):
+    window_bytes = SCORED * network.config.vocab_size * 4
+    done = partial.stat().st_size // window_bytes if partial.exists() else 0
+    with open(partial, "ab") as file, torch.inference_mode():
+        file.truncate(done * window_bytes)
+        for i in range(done, len(windows)):
             start = time.time()
-            hidden = network.model(torch.from_numpy(window.astype(np.int64))[None], use_cache=False).last_hidden_state
+            window = torch.from_numpy(windows[i].astype(np.int64))[None]
+            hidden = network.model(window, use_cache=False).last_hidden_state
             for at in range(FIRST, WINDOW - 1, BATCH_ROWS):
                 file.write(network.lm_head(hidden[0, at:at + BATCH_ROWS]).numpy().tobytes())
             print(f"reference: window {i + 1} of {len(windows)}, {time.time() - start:.1f} s", flush=True)
