@@ -1,0 +1,10 @@
+// The subcommands of `headrace bench`, one file each.
+#pragma once
+
+#include "app/command.h"
+
+namespace headrace {
+
+void add_bench_model_command(CLI::App& bench, Action& action);
+
+}  // namespace headrace
