@@ -1,152 +1,111 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <memory>
-#include <vector>
 
 #include "app/bench_commands.h"
 #include "app/model_host.h"
-#include "base/check.h"
-#include "base/random.h"
+#include "bench/model_speed.h"
 #include "formats/gguf.h"
 
 namespace headrace {
 namespace {
 
+constexpr const char* kFooter = R"(
+Shares. Of the int8 peak: 2 x parameters of the layers' matrices (no embedding, no output head) x
+tokens, over the time of everything. Of the read bandwidth: the weights' bytes as in the file plus the
+KV that a step reads. The limits are measured between the runs, with the same threads: the tier's
+8-bit and float multiply-adds in registers, and reading a buffer as large as what one decode step
+reads, so that weights which fit a cache are held against that cache, not against memory
+(memory_read_bytes_per_s, beside it, is of a buffer twice the last-level cache). A share above 1 means
+that the probe was disturbed, and fails.)";
+
 struct BenchModelOptions {
   std::string model;
-  int prompt = 512;
-  int generate = 128;
-  std::vector<int> batch = {1};
-  int depth = 0;
-  int repeat = 5;
-  bool json = false;
+  ModelSpeedOptions speed;
   EngineFlags engine;
+  bool json = false;
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+Result<ModelSpeed> run_bench(BenchModelOptions& options, const ResolvedModel& resolved) {
+  HR_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::open(resolved.path));
+  HR_ASSIGN_OR_RETURN(const ModelConfig config, read_config(file));
+  const ModelSpeedOptions& speed = options.speed;
+  HR_RETURN_IF_ERROR(check_options(speed, config.max_position_embeddings));
+  options.engine.max_batch = *std::max_element(speed.batch.begin(), speed.batch.end());
+  options.engine.max_step_tokens =
+      std::max(options.engine.max_step_tokens, options.engine.max_batch);
+  options.engine.context = std::max(speed.prompt, speed.depth + speed.generate);
+  options.engine.prefix_cache = "off";
+  HR_ASSIGN_OR_RETURN(const LoadedRunner loaded, load_runner(file, options.engine, show_progress));
+  const KvShape kv = loaded.runner->model().kv_shape();
+  const KvType type = options.engine.kv == "f32" ? KvType::kF32 : KvType::kF16;
+  const double block_bytes = static_cast<double>(
+      loaded.runner->backend().kv_block_bytes(type, kv.num_kv_heads, kv.head_dim));
+  const ModelUnderTest model{.runner = *loaded.runner,
+                             .kv = *loaded.kv,
+                             .work = count_work(file, config, kv, block_bytes / kBlockTokens)};
+  return measure_model(model, speed, show_progress);
 }
 
-// Drives a runner without an engine: the model's own speed.
-class ModelBench {
- public:
-  ModelBench(LoadedRunner loaded, int max_step_tokens)
-      : loaded_(std::move(loaded)), max_rows_(max_step_tokens) {}
-
-  // Seconds to compute num_tokens prompt tokens of one new sequence.
-  double prefill(int num_tokens) {
-    const TableId table = loaded_.kv->open(0);
-    const double seconds = compute(table, 0, num_tokens);
-    loaded_.kv->close(table);
-    return seconds;
-  }
-
-  // Seconds of num_steps steps of num_sequences sequences, each behind `depth` tokens.
-  double decode(int num_sequences, int num_steps, int depth) {
-    std::vector<TableId> tables;
-    for (int i = 0; i < num_sequences; ++i) {
-      tables.push_back(loaded_.kv->open(0));
-      if (depth > 0) {
-        compute(tables.back(), 0, depth);
-      }
-    }
-    const TimePoint start = clock_.now();
-    for (int step = 0; step < num_steps; ++step) {
-      decode_step(tables, depth + step);
-    }
-    const double seconds = to_seconds(clock_.now() - start);
-    for (const TableId table : tables) {
-      loaded_.kv->close(table);
-    }
-    return seconds;
-  }
-
-  const ModelRunner& runner() const { return *loaded_.runner; }
-
- private:
-  // Seeded token ids; never the same prompt twice.
-  TokenId next_token() {
-    const auto vocab = static_cast<float>(loaded_.runner->vocab_size());
-    return static_cast<TokenId>(uniform(1, counter_++, 0) * vocab);
-  }
-
-  double compute(TableId table, int first, int num_tokens) {
-    const TimePoint start = clock_.now();
-    for (int done = first; done < first + num_tokens;) {
-      const int n = std::min(max_rows_, first + num_tokens - done);
-      tokens_.resize(static_cast<std::size_t>(n));
-      std::generate(tokens_.begin(), tokens_.end(), [this] { return next_token(); });
-      HR_CHECK(loaded_.kv->reserve(table, done, done + n));
-      const SequenceRows rows{
-          .tokens = tokens_, .num_computed = done, .table = table, .num_logits = 1};
-      HR_CHECK(loaded_.runner->run({&rows, 1}, *loaded_.kv, nullptr));
-      done += n;
-    }
-    return to_seconds(clock_.now() - start);
-  }
-
-  void decode_step(const std::vector<TableId>& tables, int position) {
-    tokens_.resize(tables.size());
-    std::vector<SequenceRows> rows;
-    for (std::size_t i = 0; i < tables.size(); ++i) {
-      tokens_[i] = next_token();
-      HR_CHECK(loaded_.kv->reserve(tables[i], position, position + 1));
-      rows.push_back({.tokens = {&tokens_[i], 1},
-                      .num_computed = position,
-                      .table = tables[i],
-                      .num_logits = 1});
-    }
-    HR_CHECK(loaded_.runner->run(rows, *loaded_.kv, nullptr));
-  }
-
-  LoadedRunner loaded_;
-  SteadyClock clock_;
-  int max_rows_;
-  std::uint64_t counter_ = 0;
-  std::vector<TokenId> tokens_;
-};
-
-boost::json::object measure(ModelBench& bench, const BenchModelOptions& options) {
-  bench.prefill(options.prompt);  // warm
-  std::vector<double> prefill;
-  prefill.reserve(static_cast<std::size_t>(options.repeat));
-  for (int i = 0; i < options.repeat; ++i) {
-    prefill.push_back(options.prompt / bench.prefill(options.prompt));
-  }
+boost::json::object to_json(const ModelSpeed& speed) {
   boost::json::array decode;
-  for (const int batch : options.batch) {
-    std::vector<double> rates;
-    rates.reserve(static_cast<std::size_t>(options.repeat));
-    for (int i = 0; i < options.repeat; ++i) {
-      rates.push_back(batch * options.generate /
-                      bench.decode(batch, options.generate, options.depth));
-    }
-    decode.push_back({{"batch", batch}, {"tokens_per_s", median(rates)}});
+  for (const DecodeSpeed& row : speed.decode) {
+    decode.push_back({{"batch", row.batch},
+                      {"tokens_per_s", row.tokens_per_s},
+                      {"share_of_read_bandwidth", row.share_of_read_bandwidth},
+                      {"share_of_int8_peak", row.share_of_int8_peak},
+                      {"bytes_per_step", row.bytes_per_step},
+                      {"read_bytes_per_s", row.read_bytes_per_s}});
   }
-  const BackendInfo info = bench.runner().backend().info();
-  return {{"isa", info.tier},
-          {"threads", info.num_threads},
-          {"prefill_tokens_per_s", median(prefill)},
-          {"decode", decode}};
+  boost::json::object out{{"isa", speed.isa},
+                          {"threads", speed.num_threads},
+                          {"limits",
+                           {{"int8_ops_per_s", speed.limits.int8_ops_per_s},
+                            {"f32_flop_per_s", speed.limits.f32_flop_per_s},
+                            {"read_bytes_per_s", speed.limits.read_bytes_per_s},
+                            {"memory_read_bytes_per_s", speed.memory_read_bytes_per_s}}},
+                          {"prefill_tokens_per_s", speed.prefill_tokens_per_s},
+                          {"prefill_share_of_int8_peak", speed.prefill_share_of_int8_peak},
+                          {"prefill_share_with_attention", speed.prefill_share_with_attention}};
+  if (speed.prefill_share_of_f32_peak > 0) {
+    out["prefill_share_of_f32_peak"] = speed.prefill_share_of_f32_peak;
+  }
+  out["decode"] = std::move(decode);
+  return out;
 }
 
-Status check(const BenchModelOptions& options, int max_context) {
-  const bool sane =
-      options.prompt > 0 && options.generate > 0 && options.depth >= 0 && options.repeat > 0 &&
-      std::all_of(
-          options.batch.begin(), options.batch.end(), [](int b) { return b > 0 && b <= 4096; });
-  if (!sane) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "--prompt, --generate, --batch and --repeat must be positive");
+void print_table(const BenchModelOptions& options,
+                 const std::string& name,
+                 const ModelSpeed& speed) {
+  constexpr double kGiga = 1e9;
+  fmt::print(
+      "{} on {} threads, {}, KV {}\n", name, speed.num_threads, speed.isa, options.engine.kv);
+  fmt::print(
+      "limits   int8 {:.0f} Gop/s, float {:.0f} Gflop/s, reading {:.1f} GB/s (memory {:.1f} "
+      "GB/s)\n",
+      speed.limits.int8_ops_per_s / kGiga,
+      speed.limits.f32_flop_per_s / kGiga,
+      speed.limits.read_bytes_per_s / kGiga,
+      speed.memory_read_bytes_per_s / kGiga);
+  fmt::print(
+      "prefill {:>6} tokens  {:>9.1f} tok/s  {:>3.0f} % of the int8 peak ({:.0f} % with "
+      "attention)\n",
+      options.speed.prompt,
+      speed.prefill_tokens_per_s,
+      speed.prefill_share_of_int8_peak * 100,
+      speed.prefill_share_with_attention * 100);
+  if (speed.prefill_share_of_f32_peak > 0) {
+    fmt::print("{:>34} {:>9.0f} % of the float peak\n", "", speed.prefill_share_of_f32_peak * 100);
   }
-  if (options.prompt > max_context || options.depth + options.generate > max_context) {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "the lengths asked for are longer than the context of {}",
-                      max_context);
+  for (const DecodeSpeed& row : speed.decode) {
+    fmt::print(
+        "decode  {:>6} streams {:>9.1f} tok/s  {:>3.0f} % of the read bandwidth, {:.0f} % of the "
+        "int8 peak\n",
+        row.batch,
+        row.tokens_per_s,
+        row.share_of_read_bandwidth * 100,
+        row.share_of_int8_peak * 100);
   }
-  return {};
 }
 
 int bench_model(BenchModelOptions& options) {
@@ -154,39 +113,15 @@ int bench_model(BenchModelOptions& options) {
   if (!resolved.ok()) {
     return fail(resolved.error());
   }
-  const auto file = GgufFile::open(resolved->path);
-  if (!file.ok()) {
-    return fail(file.error());
-  }
-  options.engine.max_batch =
-      std::max(1, *std::max_element(options.batch.begin(), options.batch.end()));
-  options.engine.context = std::max(options.prompt, options.depth + options.generate);
-  options.engine.prefix_cache = "off";
-  auto loaded = load_runner(*file, options.engine, show_progress);
+  const auto speed = run_bench(options, *resolved);
   finish_progress();
-  if (!loaded.ok()) {
-    return fail(loaded.error());
+  if (!speed.ok()) {
+    return fail(speed.error());
   }
-  if (const Status sane = check(options, loaded->runner->limits().max_context); !sane.ok()) {
-    return fail(sane.error());
-  }
-  ModelBench bench(*std::move(loaded), options.engine.max_step_tokens);
-  const boost::json::object result = measure(bench, options);
   if (options.json) {
-    print_json(result);
-    return kExitDone;
-  }
-  fmt::print("{} on {} threads, {}\n",
-             resolved->served_name,
-             result.at("threads").as_int64(),
-             result.at("isa").as_string().c_str());
-  fmt::print("prefill {:>5} tokens  {:>9.1f} tok/s\n",
-             options.prompt,
-             result.at("prefill_tokens_per_s").as_double());
-  for (const auto& row : result.at("decode").as_array()) {
-    fmt::print("decode  {:>5} streams {:>9.1f} tok/s\n",
-               row.at("batch").as_int64(),
-               row.at("tokens_per_s").as_double());
+    print_json(to_json(*speed));
+  } else {
+    print_table(options, resolved->served_name, *speed);
   }
   return kExitDone;
 }
@@ -195,16 +130,19 @@ int bench_model(BenchModelOptions& options) {
 
 void add_bench_model_command(CLI::App& bench, Action& action) {
   auto options = std::make_shared<BenchModelOptions>();
-  CLI::App* command = bench.add_subcommand("model", "a model's prefill and decode rates; medians");
+  CLI::App* command = bench.add_subcommand(
+      "model", "a model's prefill and decode rates beside the machine's limits; medians");
+  command->footer(kFooter);
   command->add_option("MODEL", options->model, "a GGUF file or a short name")->required();
-  command->add_option("--prompt", options->prompt, "prompt tokens")->capture_default_str();
-  command->add_option("--generate", options->generate, "tokens generated")->capture_default_str();
-  command->add_option("--batch", options->batch, "streams, as 1,8,16")
+  command->add_option("--prompt", options->speed.prompt, "prompt tokens")->capture_default_str();
+  command->add_option("--generate", options->speed.generate, "tokens generated")
+      ->capture_default_str();
+  command->add_option("--batch", options->speed.batch, "streams, as 1,8,16")
       ->delimiter(',')
       ->capture_default_str();
-  command->add_option("--depth", options->depth, "tokens in the context before decoding")
+  command->add_option("--depth", options->speed.depth, "tokens in the context before decoding")
       ->capture_default_str();
-  command->add_option("--repeat", options->repeat, "runs, of which the median counts")
+  command->add_option("--repeat", options->speed.repeat, "runs, of which the median counts")
       ->capture_default_str();
   command->add_option(
       "--threads", options->engine.threads, "threads that compute (default: one per usable core)");

@@ -1,0 +1,117 @@
+#include "bench/machine_limits.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+
+namespace headrace {
+namespace {
+
+constexpr std::size_t kLine = 64;
+constexpr std::size_t kKiB = 1024;
+
+// Seconds a load, in a cycle over all lines of a buffer in random order: the least of several laps.
+double load_seconds(std::vector<std::uint32_t>& memory, std::size_t bytes) {
+  constexpr std::size_t kStride = kLine / sizeof(std::uint32_t);
+  const std::size_t num_lines = bytes / kLine;
+  std::vector<std::uint32_t> order(num_lines);
+  std::iota(order.begin(), order.end(), 0U);
+  for (std::size_t i = num_lines - 1; i > 0; --i) {  // Sattolo: one cycle through all
+    const auto j = static_cast<std::size_t>(uniform(7, i, 0) * static_cast<float>(i));
+    std::swap(order[i], order[std::min(j, i - 1)]);
+  }
+  for (std::size_t i = 0; i < num_lines; ++i) {
+    memory[i * kStride] = order[i] * static_cast<std::uint32_t>(kStride);
+  }
+  const SteadyClock clock;
+  double best = 1;
+  std::uint32_t at = 0;
+  constexpr int kLaps = 6;
+  for (int lap = 0; lap < kLaps; ++lap) {
+    const TimePoint start = clock.now();
+    for (std::size_t i = 0; i < num_lines; ++i) {
+      at = memory[at];
+    }
+    best = std::min(best, to_seconds(clock.now() - start) / static_cast<double>(num_lines));
+  }
+  memory[1] = at;  // kept, so that the loads are
+  return best;
+}
+
+}  // namespace
+
+MachineLimits measure_limits(MachineProbe& probe, std::size_t read_bytes) {
+  return {.int8_ops_per_s = probe.int8_ops_per_s(),
+          .f32_flop_per_s = probe.f32_flop_per_s(),
+          .read_bytes_per_s = probe.read_bytes_per_s(read_bytes)};
+}
+
+double median(std::vector<double> values) {
+  HR_CHECK(!values.empty());
+  std::sort(values.begin(), values.end());
+  const std::size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+Result<double> share_of_limit(std::span<const double> rates,
+                              std::span<const double> limits,
+                              std::string_view what) {
+  HR_CHECK(!rates.empty() && limits.size() == rates.size() + 1);
+  std::vector<double> shares;
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    shares.push_back(rates[i] / std::max(limits[i], limits[i + 1]));
+  }
+  const double share = median(std::move(shares));
+  if (!(share <= 1)) {
+    return make_error(ErrorCode::kInternal,
+                      "the model reached {:.2f} of the {} that was measured beside it: the probe "
+                      "was disturbed; run "
+                      "it again on a quiet machine",
+                      share,
+                      what);
+  }
+  return share;
+}
+
+std::size_t last_level_cache_bytes() {
+  for (const int name : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
+    if (const long bytes = ::sysconf(name); bytes > 0) {
+      return static_cast<std::size_t>(bytes);
+    }
+  }
+  return 0;
+}
+
+std::size_t l2_from_latencies(std::span<const LatencyPoint> points) {
+  HR_CHECK(!points.empty());
+  // A level further away takes twice as long and more; in between, a part of the loads goes there.
+  constexpr double kSlower = 1.4;
+  std::size_t largest = points.front().bytes;
+  for (const LatencyPoint& point : points) {
+    if (point.seconds > points.front().seconds * kSlower) {
+      break;
+    }
+    largest = point.bytes;
+  }
+  return largest;
+}
+
+std::size_t measure_l2_bytes() {
+  constexpr std::array<std::size_t, 9> kSizes = {
+      256, 512, 1024, 1280, 2048, 3072, 4096, 6144, 8192};
+  std::vector<std::uint32_t> memory(kSizes.back() * kKiB / sizeof(std::uint32_t));
+  std::vector<LatencyPoint> points;
+  for (const std::size_t size : kSizes) {
+    // A little less than the cache, which holds other things too.
+    points.push_back({size * kKiB, load_seconds(memory, size * kKiB * 7 / 8 / kLine * kLine)});
+  }
+  return l2_from_latencies(points);
+}
+
+}  // namespace headrace
