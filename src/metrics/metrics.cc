@@ -37,6 +37,16 @@ Buckets row_buckets() {
 
 prometheus::Summary::Quantiles quantiles() { return {{0.5, 0.02}, {0.9, 0.01}, {0.99, 0.001}}; }
 
+constexpr std::array<std::string_view, 4> kFinishReasons = {"stop", "length", "abort", "error"};
+constexpr std::array<Outcome, 6> kOutcomes = {Outcome::kOk,
+                                              Outcome::kRejected,
+                                              Outcome::kDegraded,
+                                              Outcome::kTimeout,
+                                              Outcome::kAborted,
+                                              Outcome::kFailed};
+
+}  // namespace
+
 std::string_view name_of(Outcome outcome) {
   switch (outcome) {
     case Outcome::kOk:
@@ -54,16 +64,6 @@ std::string_view name_of(Outcome outcome) {
   }
   return "failed";
 }
-
-constexpr std::array<std::string_view, 4> kFinishReasons = {"stop", "length", "abort", "error"};
-constexpr std::array<Outcome, 6> kOutcomes = {Outcome::kOk,
-                                              Outcome::kRejected,
-                                              Outcome::kDegraded,
-                                              Outcome::kTimeout,
-                                              Outcome::kAborted,
-                                              Outcome::kFailed};
-
-}  // namespace
 
 class Metrics::Impl {
  public:

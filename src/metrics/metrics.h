@@ -17,6 +17,7 @@
 namespace headrace {
 
 enum class Outcome { kOk, kRejected, kDegraded, kTimeout, kAborted, kFailed };
+std::string_view name_of(Outcome outcome);  // as in the label: ok, rejected, ...
 
 class Metrics {
  public:

@@ -69,6 +69,24 @@ void append_event(const json::object& data, std::string& out) {
   out += "\n\n";
 }
 
+void AnswerFormat::append_chunk(json::object head,
+                                json::object part,
+                                const Choice& choice,
+                                const AnswerTotals* totals,
+                                std::string& out) const {
+  if (!part["finish_reason"].is_null()) {
+    part["stop_reason"] = stop_reason_json(choice, request());
+  }
+  head["choices"] = json::array{std::move(part)};
+  if (request().include_usage) {
+    head["usage"] = nullptr;
+  }
+  if (totals != nullptr) {
+    head["timings"] = timings_json(totals->timings);
+  }
+  append_event(head, out);
+}
+
 double finite_logprob(float logprob) {
   return std::isfinite(logprob) ? static_cast<double>(logprob) : -9999.0;
 }

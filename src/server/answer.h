@@ -67,6 +67,14 @@ class AnswerFormat {
   virtual std::string whole(const std::vector<Choice>& choices, const AnswerTotals& totals) = 0;
 
  protected:
+  // One event of a stream in OpenAI's form; `part` is the choice's own piece with its
+  // finish_reason.
+  void append_chunk(boost::json::object head,
+                    boost::json::object part,
+                    const Choice& choice,
+                    const AnswerTotals* totals,
+                    std::string& out) const;
+
   const AnswerContext& context() const { return context_; }
   const GenerationRequest& request() const { return context_.request; }
 

@@ -164,19 +164,8 @@ class CompletionFormat final : public AnswerFormat {
     json::object part = {{"index", choice.index},
                          {"text", text},
                          {"logprobs", std::move(logprobs)},
-                         {"finish_reason", finish}};
-    if (!finish.is_null()) {
-      part["stop_reason"] = stop_reason_json(choice, request());
-    }
-    json::object object = head();
-    object["choices"] = json::array{std::move(part)};
-    if (request().include_usage) {
-      object["usage"] = nullptr;
-    }
-    if (totals != nullptr) {
-      object["timings"] = timings_json(totals->timings);
-    }
-    append_event(object, out);
+                         {"finish_reason", std::move(finish)}};
+    append_chunk(head(), std::move(part), choice, totals, out);
   }
 };
 

@@ -59,24 +59,6 @@ Outcome outcome_of(int status) {
   }
 }
 
-std::string_view outcome_name(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kOk:
-      return "ok";
-    case Outcome::kRejected:
-      return "rejected";
-    case Outcome::kDegraded:
-      return "degraded";
-    case Outcome::kTimeout:
-      return "timeout";
-    case Outcome::kAborted:
-      return "aborted";
-    case Outcome::kFailed:
-      break;
-  }
-  return "failed";
-}
-
 }  // namespace
 
 void GenerationJob::start(ServerCore& core,
@@ -398,7 +380,7 @@ void GenerationJob::end(Outcome outcome) {
   done_ = true;
   ping_timer_.cancel();
   handles_.clear();
-  exchange_->log().outcome = outcome_name(outcome);
+  exchange_->log().outcome = name_of(outcome);
   if (model_->served().metrics) {
     model_->served().metrics->outcome(outcome);
   }
