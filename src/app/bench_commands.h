@@ -6,5 +6,6 @@
 namespace headrace {
 
 void add_bench_model_command(CLI::App& bench, Action& action);
+void add_bench_attention_command(CLI::App& bench, Action& action);
 
 }  // namespace headrace

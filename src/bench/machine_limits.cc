@@ -4,7 +4,10 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <numeric>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,9 +18,12 @@ namespace {
 
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kKiB = 1024;
+// The next level takes three times as long and more; a cache nearly full of lines in random order
+// misses some.
+constexpr double kSlower = 2.2;
 
 // Seconds a load, in a cycle over all lines of a buffer in random order: the least of several laps.
-double load_seconds(std::vector<std::uint32_t>& memory, std::size_t bytes) {
+double load_seconds(std::uint32_t* memory, std::size_t bytes) {
   constexpr std::size_t kStride = kLine / sizeof(std::uint32_t);
   const std::size_t num_lines = bytes / kLine;
   std::vector<std::uint32_t> order(num_lines);
@@ -32,7 +38,7 @@ double load_seconds(std::vector<std::uint32_t>& memory, std::size_t bytes) {
   const SteadyClock clock;
   double best = 1;
   std::uint32_t at = 0;
-  constexpr int kLaps = 6;
+  constexpr int kLaps = 16;
   for (int lap = 0; lap < kLaps; ++lap) {
     const TimePoint start = clock.now();
     for (std::size_t i = 0; i < num_lines; ++i) {
@@ -59,15 +65,19 @@ double median(std::vector<double> values) {
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-Result<double> share_of_limit(std::span<const double> rates,
-                              std::span<const double> limits,
-                              std::string_view what) {
+double median_share(std::span<const double> rates, std::span<const double> limits) {
   HR_CHECK(!rates.empty() && limits.size() == rates.size() + 1);
   std::vector<double> shares;
   for (std::size_t i = 0; i < rates.size(); ++i) {
     shares.push_back(rates[i] / std::max(limits[i], limits[i + 1]));
   }
-  const double share = median(std::move(shares));
+  return median(std::move(shares));
+}
+
+Result<double> share_of_limit(std::span<const double> rates,
+                              std::span<const double> limits,
+                              std::string_view what) {
+  const double share = median_share(rates, limits);
   if (!(share <= 1)) {
     return make_error(ErrorCode::kInternal,
                       "the model reached {:.2f} of the {} that was measured beside it: the probe "
@@ -90,8 +100,9 @@ std::size_t last_level_cache_bytes() {
 
 std::size_t l2_from_latencies(std::span<const LatencyPoint> points) {
   HR_CHECK(!points.empty());
-  // A level further away takes twice as long and more; in between, a part of the loads goes there.
-  constexpr double kSlower = 1.4;
+  // The next level takes three times as long and more; a cache nearly full of lines in random order
+  // misses some.
+  constexpr double kSlower = 2.2;
   std::size_t largest = points.front().bytes;
   for (const LatencyPoint& point : points) {
     if (point.seconds > points.front().seconds * kSlower) {
@@ -105,11 +116,22 @@ std::size_t l2_from_latencies(std::span<const LatencyPoint> points) {
 std::size_t measure_l2_bytes() {
   constexpr std::array<std::size_t, 9> kSizes = {
       256, 512, 1024, 1280, 2048, 3072, 4096, 6144, 8192};
-  std::vector<std::uint32_t> memory(kSizes.back() * kKiB / sizeof(std::uint32_t));
+  // In huge pages, where the system has them: small ones fall on some sets of the cache more often
+  // than on others.
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  const std::unique_ptr<void, decltype(&std::free)> memory(
+      std::aligned_alloc(kHugePage, kSizes.back() * kKiB), std::free);
+  HR_CHECK(memory != nullptr);
+  ::madvise(memory.get(), kSizes.back() * kKiB, MADV_HUGEPAGE);
   std::vector<LatencyPoint> points;
   for (const std::size_t size : kSizes) {
     // A little less than the cache, which holds other things too.
-    points.push_back({size * kKiB, load_seconds(memory, size * kKiB * 7 / 8 / kLine * kLine)});
+    points.push_back({size * kKiB,
+                      load_seconds(static_cast<std::uint32_t*>(memory.get()),
+                                   size * kKiB * 7 / 8 / kLine * kLine)});
+    if (points.back().seconds > points.front().seconds * kSlower) {
+      break;
+    }
   }
   return l2_from_latencies(points);
 }

@@ -26,7 +26,9 @@ MachineLimits measure_limits(MachineProbe& probe, std::size_t read_bytes);
 double median(std::vector<double> values);  // not empty
 
 // Median share of `limits` that `rates` reach; limits[i] and limits[i + 1] were measured before and
-// after rates[i]. More than 1 cannot be: then the probe was disturbed, and the whole run says
+// after rates[i].
+double median_share(std::span<const double> rates, std::span<const double> limits);
+// The same where more than 1 cannot be: then the probe was disturbed, and the whole run says
 // nothing. `what` names the limit.
 Result<double> share_of_limit(std::span<const double> rates,
                               std::span<const double> limits,

@@ -33,7 +33,7 @@ TEST(ShareOfLimit, AboveOneFailsAndSaysWhich) {
 
 TEST(L2FromLatencies, IsTheLastSizeBeforeTheStep) {
   const std::vector<LatencyPoint> points = {
-      {262144, 7e-9}, {1048576, 7.5e-9}, {2097152, 9e-9}, {4194304, 25e-9}};
+      {262144, 7e-9}, {1048576, 7.5e-9}, {2097152, 14e-9}, {4194304, 25e-9}};
   EXPECT_EQ(l2_from_latencies(points), 2097152U);
   EXPECT_EQ(l2_from_latencies(std::span(points).first(1)), 262144U);
 }

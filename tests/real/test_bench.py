@@ -65,5 +65,41 @@ class Model(unittest.TestCase):
         self.assertNotEqual(bench("model", "/nowhere/model.gguf").returncode, 0)
 
 
+class Attention(unittest.TestCase):
+    FLAGS = ("attention", "--lengths", "256,1024", "--repeat", "1", "--heads", "2", "--kv-heads", "1", "--threads", "2")
+
+    def test_the_json_holds_both_forms(self):
+        done = bench(*self.FLAGS, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual([row["n"] for row in result["rows"]], [256, 1024])
+        names = {"n", "naive_s", "flash_s", "naive_bytes", "flash_bytes", "naive_scratch_bytes", "flash_scratch_bytes",
+                 "max_abs_diff", "bound"}
+        for row in result["rows"]:
+            self.assertLessEqual(names, set(row))
+            self.assertGreater(row["naive_s"], 0)
+            self.assertGreater(row["flash_s"], 0)
+            self.assertTrue(0 < row["max_abs_diff"] <= row["bound"])
+        short, long = result["rows"]
+        # Scores of 1,024 x 1,024 floats are 4 MiB; the flash form needs no more for them than for a quarter.
+        self.assertGreater(long["naive_scratch_bytes"], 4 << 20)
+        self.assertLess(long["flash_scratch_bytes"], 2 << 20)
+        self.assertGreater(long["naive_bytes"], short["naive_bytes"])
+
+    def test_wrong_flags_are_refused(self):
+        for flags, words in (
+            (("--lengths", "0"), "--lengths"),
+            (("--lengths", "12,x"), "--lengths"),
+            (("--heads", "3", "--kv-heads", "2"), "--kv-heads"),
+            (("--head-dim", "20"), "--head-dim"),
+            (("--kv", "q3"), "--kv"),
+            (("--threads", "-4"), "--threads"),
+        ):
+            with self.subTest(flags=flags):
+                done = bench("attention", *flags)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(words, done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

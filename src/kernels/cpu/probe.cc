@@ -15,8 +15,11 @@ namespace {
 
 constexpr int kTasksPerThread =
     8;  // a thread that wakes late, or is taken away, has the others take its part
-constexpr int kBursts = 5;
-constexpr double kBurstSeconds = 0.004;
+// Short bursts, so that on a busy machine some are left alone.
+constexpr int kBursts = 16;
+constexpr double kBurstSeconds = 0.001;
+constexpr int kPasses = 5;
+constexpr double kReadSeconds = 0.01;
 constexpr std::size_t kReadStep = 4096;
 
 const ProbeKernels& probe_kernels(CpuTier tier) {
@@ -118,7 +121,7 @@ double MachineProbe::read_bytes_per_s(std::size_t bytes) {
   double best = 0;
   for (const std::size_t ahead : {std::size_t{0}, std::size_t{4096}}) {
     double elapsed = 0;
-    for (int pass = 0; pass < kBursts || elapsed < kBurstSeconds; ++pass) {
+    for (int pass = 0; pass < kPasses || elapsed < kReadSeconds; ++pass) {
       const double seconds = state_->time(num_tasks, [&](int task, int) {
         const auto first =
             num_steps * static_cast<std::size_t>(task) / static_cast<std::size_t>(num_tasks);

@@ -3,6 +3,7 @@
 #include "kernels/cpu/scalar/vec16.h"
 // The algorithms, over the vectors above.
 #include "kernels/cpu/attention-inl.h"
+#include "kernels/cpu/naive_attention-inl.h"
 #include "kernels/cpu/rows-inl.h"
 
 namespace headrace::scalar {
@@ -10,6 +11,14 @@ namespace headrace::scalar {
 const RowKernels& row_kernels() {
   static constexpr RowKernels kKernels = {
       attend_partitions, finish, attend, rope_append_rows, norm_rows<false>, norm_rows<true>};
+  return kKernels;
+}
+
+const NaiveKernels& naive_kernels() {
+  static constexpr NaiveKernels kKernels = {.widen = naive_widen,
+                                            .scores = naive_scores,
+                                            .softmax = naive_softmax,
+                                            .values = naive_values};
   return kKernels;
 }
 
