@@ -171,26 +171,26 @@ def headrace_rows(program, model, tokens, vocab_size, tier, threads):
 def score(reference, rows, targets, rows_path):
     """Scores rows (blocks of them, in order) against the reference [N, V]; each row's numbers go to rows_path."""
     import torch
-    kl, same, loss, reference_loss = [], [], [], []
+    num_rows = len(reference)
+    # Made once: small results kept between a block's large ones would leave holes that the next block does not fit.
+    kl, same, loss, reference_loss = (np.empty(num_rows) for _ in range(4))
     at = 0
     for block in rows:
-        n = len(block)
-        target = torch.from_numpy(targets[at:at + n].astype(np.int64))[:, None]
-        p = torch.log_softmax(torch.from_numpy(reference[at:at + n].astype(np.float64)), -1)
+        here = slice(at, at + len(block))
+        target = torch.from_numpy(targets[here].astype(np.int64))[:, None]
+        p = torch.log_softmax(torch.from_numpy(reference[here].astype(np.float64)), -1)
         q = torch.log_softmax(torch.from_numpy(block.astype(np.float64)), -1)
-        kl.append((p.exp() * (p - q)).sum(-1).numpy())
-        same.append((p.argmax(-1) == q.argmax(-1)).numpy())
-        loss.append(-q.gather(1, target).numpy())
-        reference_loss.append(-p.gather(1, target).numpy())
-        at += n
-    assert at == len(reference), f"{at} rows of {len(reference)}"
-    kl, same = np.concatenate(kl), np.concatenate(same)
+        kl[here] = (p.exp() * (p - q)).sum(-1).numpy()
+        same[here] = (p.argmax(-1) == q.argmax(-1)).numpy()
+        loss[here] = -q.gather(1, target).numpy()[:, 0]
+        reference_loss[here] = -p.gather(1, target).numpy()[:, 0]
+        at = here.stop
+    assert at == num_rows, f"{at} rows of {num_rows}"
     np.savez(rows_path, kl=kl, same=same)
     return {"rows": at, "kl_mean": float(kl.mean()), "kl_mean_error": float(kl.std() / np.sqrt(at)),
             "kl_median": float(np.median(kl)), "kl_p99": float(np.quantile(kl, 0.99)), "kl_max": float(kl.max()),
             "top1": float(same.mean()), "top1_error": float(same.std() / np.sqrt(at)),
-            "perplexity": float(np.exp(np.concatenate(loss).mean())),
-            "perplexity_reference": float(np.exp(np.concatenate(reference_loss).mean()))}
+            "perplexity": float(np.exp(loss.mean())), "perplexity_reference": float(np.exp(reference_loss.mean()))}
 
 
 def compare(work, name, baseline):

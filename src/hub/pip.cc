@@ -141,6 +141,14 @@ Error pip_failure(const PipDownload& download, const std::string& log, int statu
                       download.requirement,
                       line);
   }
+  if (contains_any(log, {"CERTIFICATE_VERIFY_FAILED", "certificate verify failed"})) {
+    return make_error(
+        ErrorCode::kUnavailable,
+        "pip does not trust the certificate of its package index for {}; if a proxy stands "
+        "between, give "
+        "pip its certificate ('python3 -m pip config set global.cert FILE'), then run this again",
+        download.requirement);
+  }
   if (contains_any(log,
                    {"Retrying (",
                     "ConnectionError",

