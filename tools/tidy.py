@@ -100,7 +100,7 @@ def main():
     parser.add_argument("build_dir")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("prefixes", nargs="*")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
 
     build = pathlib.Path(args.build_dir)
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "headrace" / "tidy"
