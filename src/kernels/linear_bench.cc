@@ -117,7 +117,10 @@ constexpr Shape kShapes[] = {
     {"square_q8_0", DType::kQ8_0, 2048, 2048},
 };
 
-void run_shape(benchmark::State& state, const LinearKernels& kernels, const Shape& shape) {
+void run_shape(benchmark::State& state,
+               const LinearKernels& kernels,
+               const Shape& shape,
+               ScaleForm form) {
   static const double peak = dot_peak();
   static const double bandwidth = read_bandwidth();
   const auto num_rows = static_cast<int>(state.range(0));
@@ -127,7 +130,7 @@ void run_shape(benchmark::State& state, const LinearKernels& kernels, const Shap
   std::vector<std::unique_ptr<Weight>> weights;
   const std::size_t copies = num_rows > 16 ? 1 : 1 + (std::size_t{300} << 20) / matrix.bytes.size();
   for (std::size_t i = 0; i < copies; ++i) {
-    weights.push_back(bench.pack(matrix));
+    weights.push_back(bench.pack(matrix, KSplit::kWhole, form));
   }
   const std::vector<float> x =
       random_floats(static_cast<std::size_t>(num_rows) * shape.num_cols, 2);
@@ -148,21 +151,31 @@ void run_shape(benchmark::State& state, const LinearKernels& kernels, const Shap
   state.counters["read"] = static_cast<double>(weights[0]->bytes) / best / bandwidth / threads;
 }
 
+void register_shape(const LinearKernels& kernels, const Shape& shape, ScaleForm form) {
+  const std::string name = fmt::format("{}{}/{}/{}",
+                                       kernels.tier,
+                                       form == ScaleForm::kPaired ? "_paired" : "",
+                                       shape.name,
+                                       dtype_info(shape.dtype).name);
+  benchmark::RegisterBenchmark(
+      name.c_str(),
+      [&kernels, &shape, form](benchmark::State& state) { run_shape(state, kernels, shape, form); })
+      ->ArgsProduct({{1, 4, 8, 16, 32, 128, 512}, {1, 2}})
+      ->ArgNames({"rows", "threads"})
+      ->Unit(benchmark::kMicrosecond)
+      ->UseRealTime();
+}
+
 void register_shapes() {
   for (const LinearKernels* kernels : runnable_linear_kernels()) {
     if (kernels == &scalar::linear_kernels()) {
       continue;
     }
     for (const Shape& shape : kShapes) {
-      const std::string name =
-          fmt::format("{}/{}/{}", kernels->tier, shape.name, dtype_info(shape.dtype).name);
-      benchmark::RegisterBenchmark(
-          name.c_str(),
-          [kernels, &shape](benchmark::State& state) { run_shape(state, *kernels, shape); })
-          ->ArgsProduct({{1, 4, 8, 16, 32, 128, 512}, {1, 2}})
-          ->ArgNames({"rows", "threads"})
-          ->Unit(benchmark::kMicrosecond)
-          ->UseRealTime();
+      register_shape(*kernels, shape, ScaleForm::kFile);
+      if (kernels->dot_paired != nullptr && can_pair_scales(shape.dtype, {})) {
+        register_shape(*kernels, shape, ScaleForm::kPaired);
+      }
     }
   }
 }

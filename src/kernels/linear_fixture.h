@@ -44,7 +44,9 @@ inline constexpr DType kAllDTypes[] = {DType::kF32,
 // A driver with its own pool and counters.
 struct LinearBench {
   explicit LinearBench(const LinearKernels& kernels, int num_threads = 1);
-  std::unique_ptr<Weight> pack(const StoredMatrix& matrix, KSplit k_split = KSplit::kWhole);
+  std::unique_ptr<Weight> pack(const StoredMatrix& matrix,
+                               KSplit k_split = KSplit::kWhole,
+                               ScaleForm form = ScaleForm::kFile);
   std::vector<float> linear(const Weight& weight, const std::vector<float>& x);
 
   ThreadPool pool;

@@ -117,9 +117,11 @@ std::vector<const LinearKernels*> runnable_linear_kernels() {
 LinearBench::LinearBench(const LinearKernels& kernels, int num_threads)
     : pool(num_threads), driver(pool, kernels, counters) {}
 
-std::unique_ptr<Weight> LinearBench::pack(const StoredMatrix& matrix, KSplit k_split) {
+std::unique_ptr<Weight> LinearBench::pack(const StoredMatrix& matrix,
+                                          KSplit k_split,
+                                          ScaleForm form) {
   Result<std::unique_ptr<Weight>> weight =
-      pack_weight(matrix.view, {.k_split = k_split}, pool, counters);
+      pack_weight(matrix.view, {.k_split = k_split}, pool, counters, form);
   HR_CHECK(weight.ok());
   return std::move(weight).value();
 }

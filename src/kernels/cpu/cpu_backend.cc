@@ -70,6 +70,8 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
 CpuBackend::CpuBackend(CpuTier tier, int num_threads, StreamMode stream)
     : tier_(tier),
       stream_(stream),
+      scale_form_(tier == CpuTier::kAvx512Vnni && pairs_scales_well() ? ScaleForm::kPaired
+                                                                      : ScaleForm::kFile),
       kernels_(row_kernels(tier)),
       pool_(num_threads),
       linear_(pool_, linear_kernels(tier), counters_),
@@ -84,14 +86,14 @@ Result<Buffer> CpuBackend::alloc(std::size_t bytes, MemoryPart part) {
 
 Result<std::unique_ptr<Weight>> CpuBackend::pack(const TensorView& view,
                                                  const PackOptions& options) {
-  return pack_weight(view, options, pool_, counters_);
+  return pack_weight(view, options, pool_, counters_, scale_form_);
 }
 
 std::size_t CpuBackend::packed_bytes(DType dtype,
                                      int num_rows,
                                      int num_cols,
                                      const PackOptions& options) const {
-  return packed_weight_bytes(dtype, num_rows, num_cols, options);
+  return packed_weight_bytes(dtype, num_rows, num_cols, options, scale_form_);
 }
 
 std::size_t CpuBackend::kv_block_bytes(KvType type, int num_kv_heads, int head_dim) const {

@@ -79,6 +79,7 @@ class CpuBackend final : public Backend {
 
   const CpuTier tier_;
   const StreamMode stream_;
+  const ScaleForm scale_form_;  // of weights that can have it
   const RowKernels& kernels_;
   MemoryCounters counters_;
   ThreadPool pool_;

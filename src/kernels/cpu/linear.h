@@ -22,9 +22,17 @@ namespace headrace {
 // The counters must outlive it.
 Result<Buffer> allocate_counted(std::size_t bytes, MemoryPart part, MemoryCounters& counters);
 
+// How a weight's scales are kept: as the file has them, or as integers in pairs (paired_layout.h),
+// which is quicker where the dot products of 16-bit integers are and gives other bits.
+enum class ScaleForm : std::uint8_t { kFile, kPaired };
+
+// Whether a weight can be packed with paired scales: 4 bits, no row of it looked up, one plane.
+bool can_pair_scales(DType dtype, const PackOptions& options);
+
 class CpuWeight final : public Weight {
  public:
   DType dtype = DType::kF32;
+  ScaleForm form = ScaleForm::kFile;
   KSplit k_split = KSplit::kWhole;
   int num_planes = 1;  // of its input's codes
   std::size_t panel_bytes = 0;
@@ -36,19 +44,21 @@ class CpuWeight final : public Weight {
   }
 };
 
-// Panels of `view` (a matrix), packed by the pool. Fails on a shape that the type cannot have, and
-// without memory.
+// Panels of `view` (a matrix), packed by the pool, in this form where it can have it. Fails on a
+// shape that the type cannot have, and without memory.
 Result<std::unique_ptr<Weight>> pack_weight(const TensorView& view,
                                             const PackOptions& options,
                                             ThreadPool& pool,
-                                            MemoryCounters& counters);
+                                            MemoryCounters& counters,
+                                            ScaleForm form = ScaleForm::kFile);
 // What pack_weight() holds: CpuWeight::bytes.
 std::size_t packed_weight_bytes(DType dtype,
                                 int num_rows,
                                 int num_cols,
-                                const PackOptions& options);
+                                const PackOptions& options,
+                                ScaleForm form = ScaleForm::kFile);
 
-// One row of the matrix, exactly as dequantize_row() gives it.
+// One row of the matrix, exactly as dequantize_row() gives it. Not of paired scales.
 void unpack_weight_row(const CpuWeight& weight, int row_idx, float* out);
 
 class LinearDriver {

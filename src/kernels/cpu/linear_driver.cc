@@ -9,17 +9,22 @@
 namespace headrace {
 namespace {
 
-// Rows that share one unpacking of a panel; their codes stay in the second-level cache while panels
-// pass.
-constexpr int kMaxRowBlock = 192;
-// k that many rows pass before the next: 16 KB of codes and 4 KB of scales, or 16 KB of values,
-// stay in the first-level cache. Up to kFewRows one pass of the panel serves all rows.
-constexpr int kUnpackedK = 512;
+// Rows that share one unpacking of a panel, at most; their codes stay in the second-level cache
+// while panels pass.
+constexpr int kMaxRowBlock = 512;
+constexpr std::int64_t kRowBlockCodes = std::int64_t{5} << 18;
+// k that many rows pass before the next: 24 KB of codes and their scales, or 16 KB of values, stay
+// in the first-level cache. Up to kFewRows one pass of the panel serves all rows.
+constexpr int kUnpackedK = 768;
 constexpr int kUnpackedFloatK = 128;
 constexpr int kFewRows = 6;
+// Rows whose sums are finished while they are in the first-level cache, and whose output is written
+// while the next are computed: a multiple of every tile's rows.
+constexpr int kFinishRows = 12;
 constexpr int kMaxSegments = 4;
 constexpr int kMaxTerms = kUnpackedK / 16;
 constexpr int kTasksPerThread = 4;
+constexpr int kManyRows = 32;  // from here on a panel is work enough for a task of its own
 
 // What a worker owns: segments of sums of one or two panels, and a panel spread out.
 struct alignas(64) WorkerScratch {
@@ -28,6 +33,8 @@ struct alignas(64) WorkerScratch {
   std::array<float, std::size_t{kMaxTerms} * kPanelCols> scales;
   std::array<float, std::size_t{kMaxTerms} * kPanelCols> offsets;
   std::array<float, std::size_t{kUnpackedFloatK} * kPanelCols> values;
+  std::array<std::int16_t, std::size_t{kUnpackedK} / kGroup * kPanelCols> pair_scales;
+  std::array<float, std::size_t{kUnpackedK} / kScaleBlock * kPanelCols> units;
 };
 
 constexpr std::int64_t kUpAcc = std::int64_t{kMaxSegments} * kMaxRowBlock * kPanelCols;
@@ -42,33 +49,64 @@ int num_segments(const CpuWeight& weight) {
   return weight.k_split == KSplit::kFourSegments ? kMaxSegments : 1;
 }
 
-// Where segment i of K begins: on a group's border, the groups dealt as evenly as they go.
-int segment_begin(int num_cols, int segments, int i) {
+// Where segment i of K begins: on the border of a group, or of a pair where scales are paired,
+// dealt as evenly as they go.
+int segment_begin(const CpuWeight& weight, int i) {
+  const int segments = num_segments(weight);
   if (i == segments) {
-    return num_cols;
+    return weight.num_cols;
   }
-  const int groups = (num_cols + kGroup - 1) / kGroup;
-  return static_cast<int>(std::int64_t{groups} * i / segments) * kGroup;
+  const int unit = weight.form == ScaleForm::kPaired ? kPair : kGroup;
+  const int units = (weight.num_cols + unit - 1) / unit;
+  return static_cast<int>(std::int64_t{units} * i / segments) * unit;
 }
+
+struct RowRange {
+  int begin = 0;
+  int count = 0;
+};
 
 struct RowBlocks {
   int num_blocks = 1;
   int block_rows = 1;
 
-  explicit RowBlocks(int num_rows) {
-    constexpr int kTileRows = 6;
-    num_blocks = (num_rows + kMaxRowBlock - 1) / kMaxRowBlock;
+  RowBlocks(int num_rows, int num_cols) {
+    const auto fitting = static_cast<int>(kRowBlockCodes / num_cols) / kFinishRows * kFinishRows;
+    const int most = std::clamp(fitting, 8 * kFinishRows, kMaxRowBlock / kFinishRows * kFinishRows);
+    num_blocks = num_rows <= kMaxRowBlock && num_rows <= fitting ? 1 : (num_rows + most - 1) / most;
     const int even = (num_rows + num_blocks - 1) / num_blocks;
-    block_rows = num_blocks == 1 ? num_rows : (even + kTileRows - 1) / kTileRows * kTileRows;
+    block_rows = num_blocks == 1 ? num_rows : (even + kFinishRows - 1) / kFinishRows * kFinishRows;
     num_blocks = (num_rows + block_rows - 1) / block_rows;
   }
 };
 
+// Rows [begin, begin + num_rows) of a job.
+PanelJob rows_of(const PanelJob& job, std::int64_t begin, int num_rows) {
+  PanelJob part = job;
+  RowsView& rows = part.rows;
+  const auto advance = [begin](auto*& p, std::int64_t stride) {
+    p = p == nullptr ? p : p + begin * stride;
+  };
+  advance(rows.x, rows.x_stride);
+  advance(rows.codes, rows.code_stride);
+  advance(rows.scales, rows.group_stride);
+  advance(rows.scaled_sums, rows.group_stride);
+  advance(rows.zero_terms, rows.term_stride);
+  advance(rows.integer_scales, rows.group_stride);
+  advance(rows.units, rows.unit_stride);
+  rows.num_rows = num_rows;
+  part.acc += begin * kPanelCols;
+  return part;
+}
+
 }  // namespace
 
 struct LinearDriver::State {
-  State(ThreadPool& pool_in, const LinearKernels& kernels_in, MemoryCounters& counters)
-      : pool(pool_in), kernels(kernels_in), rows(pool_in, kernels_in, counters) {
+  State(ThreadPool& pool_in, const LinearKernels& kernels_in, MemoryCounters& counters_in)
+      : pool(pool_in),
+        kernels(kernels_in),
+        counters(counters_in),
+        rows(pool_in, kernels_in, counters_in) {
     const auto threads = static_cast<std::size_t>(pool.num_threads());
     Result<Buffer> memory =
         allocate_counted(threads * sizeof(WorkerScratch), MemoryPart::kWorkspace, counters);
@@ -78,53 +116,131 @@ struct LinearDriver::State {
 
   ThreadPool& pool;
   const LinearKernels& kernels;
+  MemoryCounters& counters;
   LinearRows rows;
   Buffer scratch;
+  GrowingBuffer offsets_buffer;
+  float* offsets = nullptr;  // of a whole panel, for each worker
+  std::int64_t offsets_stride = 0;
+
+  void prepare(const LinearInput& input, int num_cols, const LinearRows::Needs& needs) {
+    offsets_stride = std::int64_t{num_cols + kPair - 1} / kPair * 2 * kPanelCols;
+    offsets = offsets_buffer.get<float>(
+        static_cast<std::size_t>(offsets_stride) * static_cast<std::size_t>(pool.num_threads()),
+        counters);
+    rows.prepare(input, num_cols, needs);
+  }
 
   WorkerScratch& worker(int idx) const { return scratch.as<WorkerScratch>()[idx]; }
 
-  // The sums of one panel for rows [row_begin, row_begin + num_rows), by segments, to acc.
+  // The sums of one panel for rows [row_begin, row_begin + num_rows), by segments, to acc;
+  // done(begin, n) when those of rows begin .. begin + n - 1, counted from row_begin, are complete.
+  template <typename Fn>
   void accumulate(const CpuWeight& weight,
                   int panel_idx,
-                  int row_begin,
-                  int num_rows,
-                  WorkerScratch& own,
-                  float* acc) const {
+                  RowRange range,
+                  int worker_idx,
+                  float* acc,
+                  Fn&& done) const {
     PanelJob job;
     job.dtype = weight.dtype;
     job.panel = weight.panel(panel_idx);
-    job.rows = rows.view(weight.dtype, row_begin, num_rows);
-    const bool unpacked = kernels.unpacks != nullptr && kernels.unpacks(weight.dtype, num_rows);
-    const UnpackedPanel panel{
-        own.codes.data(), own.scales.data(), own.offsets.data(), own.values.data()};
-    const int chunk = is_quantized(weight.dtype) ? kUnpackedK : kUnpackedFloatK;
+    job.rows = rows.view(weight, range.begin, range.count);
     const int segments = num_segments(weight);
     for (int i = 0; i < segments; ++i) {
       job.acc = acc + i * kSegmentStride;
-      std::memset(job.acc, 0, static_cast<std::size_t>(num_rows) * kPanelCols * sizeof(float));
-      const int end = segment_begin(weight.num_cols, segments, i + 1);
-      job.k_begin = segment_begin(weight.num_cols, segments, i);
-      while (job.k_begin < end) {
-        job.k_end = unpacked || num_rows > kFewRows ? std::min(end, job.k_begin + chunk) : end;
-        if (unpacked) {
-          kernels.unpack(job, panel);
-          kernels.dot_unpacked(job, panel);
-        } else {
-          kernels.dot(job);
+      job.k_begin = segment_begin(weight, i);
+      job.k_end = segment_begin(weight, i + 1);
+      const auto each = [&](int begin, int count) {
+        if (i == segments - 1) {
+          done(begin, count);
         }
-        job.k_begin = job.k_end;
+      };
+      if (weight.form == ScaleForm::kPaired) {
+        add_paired_segment(job, worker_idx, each);
+      } else {
+        add_segment(job, worker_idx, each);
       }
     }
   }
 
-  // fn(unit, row_begin, num_rows, worker) for every unit and block of rows. With one block a task
+  template <typename Fn>
+  void add_segment(PanelJob job, int worker_idx, Fn&& done) const {
+    WorkerScratch& own = worker(worker_idx);
+    const int num_rows = job.rows.num_rows;
+    const int end = job.k_end;
+    const bool unpacked = kernels.unpacks != nullptr && kernels.unpacks(job.dtype, num_rows);
+    const UnpackedPanel panel{
+        own.codes.data(), own.scales.data(), own.offsets.data(), own.values.data()};
+    const int chunk = is_quantized(job.dtype) ? kUnpackedK : kUnpackedFloatK;
+    std::memset(job.acc, 0, static_cast<std::size_t>(num_rows) * kPanelCols * sizeof(float));
+    for (; job.k_begin < end; job.k_begin = job.k_end) {
+      job.k_end = unpacked || num_rows > kFewRows ? std::min(end, job.k_begin + chunk) : end;
+      const int step = job.k_end == end ? kFinishRows : num_rows;
+      if (unpacked) {
+        kernels.unpack(job, panel);
+      }
+      for (int row = 0; row < num_rows; row += step) {
+        const PanelJob part = rows_of(job, row, std::min(step, num_rows - row));
+        if (unpacked) {
+          kernels.dot_unpacked(part, panel);
+        } else {
+          kernels.dot(part);
+        }
+        if (job.k_end == end) {
+          done(row, part.rows.num_rows);
+        }
+      }
+    }
+  }
+
+  template <typename Fn>
+  void add_paired_segment(PanelJob job, int worker_idx, Fn&& done) const {
+    const int num_rows = job.rows.num_rows;
+    job.fresh = true;
+    if (kernels.unpacks == nullptr || !kernels.unpacks(job.dtype, num_rows)) {
+      kernels.dot_paired(job);
+      done(0, num_rows);
+      return;
+    }
+    const bool has_offsets = paired_layout(job.dtype).has_offsets;
+    WorkerScratch& own = worker(worker_idx);
+    float* const all_offsets = offsets + worker_idx * offsets_stride;
+    UnpackedPairs panel{own.codes.data(), own.pair_scales.data(), own.units.data(), all_offsets};
+    const int begin = job.k_begin;
+    const int end = job.k_end;
+    if (begin == end) {  // a segment of a K of fewer than four pairs; never the last
+      std::memset(job.acc, 0, static_cast<std::size_t>(num_rows) * kPanelCols * sizeof(float));
+    }
+    for (; job.k_begin < end; job.k_begin = job.k_end, job.fresh = false) {
+      // Chunks begin and end where blocks do.
+      job.k_end = std::min(end, job.k_begin / kScaleBlock * kScaleBlock + kUnpackedK);
+      kernels.unpack_paired(job, panel);
+      panel.offsets += std::ptrdiff_t{job.k_end - job.k_begin} / kGroup * kPanelCols;
+      const bool last = job.k_end == end;
+      const int step = last ? kFinishRows : num_rows;
+      for (int row = 0; row < num_rows; row += step) {
+        PanelJob part = rows_of(job, row, std::min(step, num_rows - row));
+        kernels.dot_unpacked_paired(part, panel);
+        part.k_begin = begin;
+        if (last && has_offsets) {
+          kernels.add_offsets(part, all_offsets);
+        }
+        if (last) {
+          done(row, part.rows.num_rows);
+        }
+      }
+    }
+  }
+
+  // fn(unit, rows, worker) for every unit and block of rows. With one block a task
   // is a run of units, so that a worker reads one stretch of memory; with more, blocks are outer
   // and their rows stay in cache.
   template <typename Fn>
-  void for_units(int num_units, int num_rows, Fn&& fn) const {
-    const RowBlocks blocks(num_rows);
-    const int tasks_per_block =
-        pool.num_threads() == 1 ? 1 : std::min(num_units, pool.num_threads() * kTasksPerThread);
+  void for_units(int num_units, int num_rows, int num_cols, Fn&& fn) const {
+    const RowBlocks blocks(num_rows, num_cols);
+    const int wanted = num_rows < kManyRows ? pool.num_threads() * kTasksPerThread : num_units;
+    const int tasks_per_block = pool.num_threads() == 1 ? 1 : std::min(num_units, wanted);
     pool.run(tasks_per_block * blocks.num_blocks, [&](int task, int worker_idx) {
       const int row_begin = task / tasks_per_block * blocks.block_rows;
       const int block_rows = std::min(blocks.block_rows, num_rows - row_begin);
@@ -132,7 +248,7 @@ struct LinearDriver::State {
       const auto begin = static_cast<int>(num_units * part / tasks_per_block);
       const auto end = static_cast<int>(num_units * (part + 1) / tasks_per_block);
       for (int unit = begin; unit < end; ++unit) {
-        fn(unit, row_begin, block_rows, worker_idx);
+        fn(unit, RowRange{row_begin, block_rows}, worker_idx);
       }
     });
   }
@@ -144,13 +260,14 @@ LinearDriver::~LinearDriver() = default;
 
 namespace {
 
-// The panel's part of an output matrix.
+// Rows of the panel's part of an output matrix; acc is their first sum.
 FinishJob finish_job(
-    const CpuWeight& weight, int panel_idx, int row_begin, int num_rows, float* out) {
+    const CpuWeight& weight, int panel_idx, RowRange range, const float* acc, float* out) {
   FinishJob job;
+  job.acc = acc;
   job.segment_stride = kSegmentStride;
   job.num_segments = num_segments(weight);
-  job.num_rows = num_rows;
+  job.num_rows = range.count / weight.num_planes;
   if (weight.num_planes == 2) {
     HR_CHECK(job.num_segments == 1);
     job.num_segments = 2;
@@ -159,7 +276,8 @@ FinishJob finish_job(
   }
   job.num_cols = std::min(kPanelCols, weight.num_rows - panel_idx * kPanelCols);
   job.out_stride = weight.num_rows;
-  job.out = out + row_begin * job.out_stride + static_cast<std::ptrdiff_t>(panel_idx) * kPanelCols;
+  job.out = out + range.begin / weight.num_planes * job.out_stride +
+            static_cast<std::ptrdiff_t>(panel_idx) * kPanelCols;
   return job;
 }
 
@@ -175,32 +293,32 @@ void LinearDriver::linear(const LinearInput& input, std::span<const LinearOutput
   const int num_cols = outputs.front().weight->num_cols;
   for (const LinearOutput& output : outputs) {
     HR_DCHECK(output.weight->num_cols == num_cols);
-    needs.add(cpu_weight(*output.weight).dtype, cpu_weight(*output.weight).num_planes);
+    needs.add(cpu_weight(*output.weight));
     num_planes = cpu_weight(*output.weight).num_planes;
     num_units += cpu_weight(*output.weight).num_panels();
   }
-  state_->rows.prepare(input, num_cols, needs);
-  state_->for_units(num_units,
-                    input.num_rows * num_planes,
-                    [&](int unit, int row_begin, int num_rows, int worker_idx) {
-                      const LinearOutput* output = outputs.data();
-                      while (unit >= cpu_weight(*output->weight).num_panels()) {
-                        unit -= cpu_weight(*output->weight).num_panels();
-                        ++output;
-                      }
-                      const CpuWeight& weight = cpu_weight(*output->weight);
-                      WorkerScratch& own = state_->worker(worker_idx);
-                      state_->accumulate(weight, unit, row_begin, num_rows, own, own.acc.data());
-                      FinishJob job = finish_job(
-                          weight, unit, row_begin / num_planes, num_rows / num_planes, output->out);
-                      job.acc = own.acc.data();
-                      job.bias =
-                          output->bias == nullptr
-                              ? nullptr
-                              : output->bias + static_cast<std::ptrdiff_t>(unit) * kPanelCols;
-                      job.add_to_out = output->add_to_out;
-                      state_->kernels.finish(job);
-                    });
+  state_->prepare(input, num_cols, needs);
+  const auto run_unit = [&](int unit, RowRange range, int worker_idx) {
+    const LinearOutput* output = outputs.data();
+    while (unit >= cpu_weight(*output->weight).num_panels()) {
+      unit -= cpu_weight(*output->weight).num_panels();
+      ++output;
+    }
+    const CpuWeight& weight = cpu_weight(*output->weight);
+    float* const acc = state_->worker(worker_idx).acc.data();
+    state_->accumulate(weight, unit, range, worker_idx, acc, [&](int begin, int count) {
+      FinishJob job = finish_job(weight,
+                                 unit,
+                                 {range.begin + begin, count},
+                                 acc + std::ptrdiff_t{begin} * kPanelCols,
+                                 output->out);
+      const std::ptrdiff_t first_col = static_cast<std::ptrdiff_t>(unit) * kPanelCols;
+      job.bias = output->bias == nullptr ? nullptr : output->bias + first_col;
+      job.add_to_out = output->add_to_out;
+      state_->kernels.finish(job);
+    });
+  };
+  state_->for_units(num_units, input.num_rows * num_planes, num_cols, run_unit);
 }
 
 void LinearDriver::gated_linear(const LinearInput& input,
@@ -217,24 +335,23 @@ void LinearDriver::gated_linear(const LinearInput& input,
   HR_CHECK(gate_weight.k_split == up_weight.k_split);
   LinearRows::Needs needs;
   HR_CHECK(gate_weight.num_planes == 1 && up_weight.num_planes == 1);
-  needs.add(gate_weight.dtype, 1);
-  needs.add(up_weight.dtype, 1);
-  state_->rows.prepare(input, gate.num_cols, needs);
+  needs.add(gate_weight);
+  needs.add(up_weight);
+  state_->prepare(input, gate.num_cols, needs);
   const auto finish = activation == Activation::kSilu ? state_->kernels.finish_silu
                                                       : state_->kernels.finish_gelu_tanh;
-  state_->for_units(gate_weight.num_panels(),
-                    input.num_rows,
-                    [&](int unit, int row_begin, int num_rows, int worker_idx) {
-                      WorkerScratch& own = state_->worker(worker_idx);
-                      float* up_acc = own.acc.data() + kUpAcc;
-                      state_->accumulate(
-                          gate_weight, unit, row_begin, num_rows, own, own.acc.data());
-                      state_->accumulate(up_weight, unit, row_begin, num_rows, own, up_acc);
-                      FinishJob job = finish_job(gate_weight, unit, row_begin, num_rows, out);
-                      job.acc = own.acc.data();
-                      job.up_acc = up_acc;
-                      finish(job);
-                    });
+  const auto run_unit = [&](int unit, RowRange range, int worker_idx) {
+    float* const acc = state_->worker(worker_idx).acc.data();
+    float* const up_acc = acc + kUpAcc;
+    state_->accumulate(gate_weight, unit, range, worker_idx, acc, [](int, int) {});
+    state_->accumulate(up_weight, unit, range, worker_idx, up_acc, [&](int begin, int count) {
+      const std::ptrdiff_t first = std::ptrdiff_t{begin} * kPanelCols;
+      FinishJob job = finish_job(gate_weight, unit, {range.begin + begin, count}, acc + first, out);
+      job.up_acc = up_acc + first;
+      finish(job);
+    });
+  };
+  state_->for_units(gate_weight.num_panels(), input.num_rows, gate.num_cols, run_unit);
 }
 
 void LinearDriver::embed(

@@ -10,11 +10,18 @@
 //                     offsets acc = fma(offset_w, scale_a * sum of q_a, acc)
 //   Q6_K (16 values)  t = float(dot_0) * scale_0; t = fma(float(dot_1), scale_1, t); acc = fma(t,
 //   scale_a, acc) float types       acc = fma(x[k], w[k], acc)
+// and for 4-bit types in the form of paired scales (paired_layout.h), over blocks of 256 k that
+// begin at multiples of 256, a block cut where the range of k ends,
+//   t = (scale_w * scale_a + 2^14) >> 15, 16-bit integers: a group's scale against its blocks'
+//   units block = sum over groups of t * sum of (q_w - 8) q_a, exact: |block| <= 8 * 8191 * 32512 <
+//   2^31 acc = fma(float(block), unit_w * unit_a, acc) off = fma(offset_w, float scale_a * sum of
+//   q_a, off), then acc + off, types with offsets
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/paired_layout.h"
 #include "kernels/cpu/panel_layout.h"
 
 namespace headrace {
@@ -32,7 +39,23 @@ struct RowsView {
       nullptr;  // [rows, term_stride] -zero * sum of codes of each weight group
   std::int64_t group_stride = 0;
   std::int64_t term_stride = 0;
+  // Paired scales: codes in the order of PairedRow, scaled_sums and zero_terms of each group at
+  // group_stride.
+  const std::int16_t* integer_scales = nullptr;  // [rows, group_stride]
+  const float* units = nullptr;                  // [rows, unit_stride], one each 256 k
+  std::int64_t unit_stride = 0;
   int num_rows = 0;
+};
+
+// A row quantized for weights with paired scales. The groups' scales become integers against the
+// largest of 256 k, the unit: integer = min(32767, scale * (32768 / unit) to the nearest), so that
+// the largest counts as 1 in the rounded products.
+struct PairedRow {
+  std::int8_t* codes = nullptr;  // [K / 64][8 steps][2 groups][4 k]; a missing last group is zero
+  std::int16_t* integer_scales = nullptr;  // of each group, of an even number
+  float* units = nullptr;
+  std::int32_t* zero_terms = nullptr;  // -8 * sum of codes
+  float* scaled_sums = nullptr;        // float scale * sum of codes
 };
 
 // acc[row, col] continues over k in [k_begin, k_end); acc is [num_rows, kPanelCols]. For quantized
@@ -44,6 +67,7 @@ struct PanelJob {
   int k_begin = 0;
   int k_end = 0;
   float* acc = nullptr;
+  bool fresh = false;  // paired scales: acc begins at 0, whatever stands there
 };
 
 // Part of a panel spread out, for many rows: codes [k/4][kPanelCols][4], scales and offsets
@@ -53,6 +77,14 @@ struct UnpackedPanel {
   float* scales = nullptr;
   float* offsets = nullptr;
   float* values = nullptr;
+};
+
+// The same of a panel with paired scales.
+struct UnpackedPairs {
+  std::uint8_t* codes = nullptr;   // as packed, each code a byte, eight rows a pair
+  std::int16_t* scales = nullptr;  // [pair][kPanelCols][2]
+  float* units = nullptr;          // [block][kPanelCols]
+  float* offsets = nullptr;        // [group][kPanelCols]
 };
 
 // A panel's sums to an output: value = one segment, s0 + s1, or (s0 + s1) + (s2 + s3); then bias,
@@ -87,6 +119,15 @@ struct LinearKernels {
   void (*unpack)(const PanelJob& job, const UnpackedPanel& out) = nullptr;
   void (*dot_unpacked)(const PanelJob& job,
                        const UnpackedPanel& panel) = nullptr;  // panel begins at k_begin
+
+  // Paired scales; k_begin is a multiple of kPair, k_end too or K. Null: the tier has no such form.
+  void (*quantize_paired_row)(const float* x, int dim, const PairedRow& out) = nullptr;
+  void (*dot_paired)(const PanelJob& job) = nullptr;  // a whole segment, offsets too; fresh
+  void (*unpack_paired)(const PanelJob& job, const UnpackedPairs& out) = nullptr;
+  void (*dot_unpacked_paired)(const PanelJob& job, const UnpackedPairs& panel) = nullptr;
+  // acc += the offsets' part of [k_begin, k_end); offsets are [group][kPanelCols] from k_begin.
+  void (*add_offsets)(const PanelJob& job, const float* offsets) = nullptr;
+
   void (*finish)(const FinishJob& job) = nullptr;
   void (*finish_silu)(const FinishJob& job) = nullptr;       // out = silu(gate) * up
   void (*finish_gelu_tanh)(const FinishJob& job) = nullptr;  // out = gelu_tanh(gate) * up

@@ -43,15 +43,19 @@ void GrowingBuffer::reserve(std::size_t bytes, MemoryCounters& counters) {
   buffer_ = std::move(grown).value();
 }
 
-void LinearRows::Needs::add(DType dtype, int num_planes) {
-  HR_CHECK(!codes_ || num_planes == num_planes_);
-  const PanelLayout layout = panel_layout(dtype);
+void LinearRows::Needs::add(const CpuWeight& weight) {
+  if (weight.form == ScaleForm::kPaired) {
+    paired_ = true;
+    return;
+  }
+  HR_CHECK(!codes_ || weight.num_planes == num_planes_);
+  const PanelLayout layout = panel_layout(weight.dtype);
   if (layout.code_bits == 0) {
     floats_ = true;
     return;
   }
   codes_ = true;
-  num_planes_ = num_planes;
+  num_planes_ = weight.num_planes;
   if (layout.has_offsets) {
     scaled_sums_ = true;
   } else {
@@ -90,7 +94,11 @@ void LinearRows::prepare(const LinearInput& input, int num_cols, const Needs& ne
       }
     }
   }
-  if (!needs.codes_ && input.norm_weight == nullptr) {
+  if (needs.paired_) {
+    HR_CHECK(needs.num_planes_ == 1);
+    reserve_paired(rows);
+  }
+  if (!needs.codes_ && !needs.paired_ && input.norm_weight == nullptr) {
     return;
   }
   const std::int64_t values = std::int64_t{input.num_rows} * num_cols;
@@ -114,6 +122,9 @@ void LinearRows::prepare_row(const LinearInput& input, const Needs& needs, int r
     float* y = normalized_ + row * num_cols_;
     kernels_.normalize_row(x, input.norm_weight, input.norm_eps, num_cols_, y);
     x = y;
+  }
+  if (needs.paired_) {
+    kernels_.quantize_paired_row(x, num_cols_, paired_.row(row));
   }
   if (!needs.codes_) {
     return;
@@ -161,7 +172,48 @@ void LinearRows::quantize(const float* x, const Needs& needs, int code_row) cons
   }
 }
 
-RowsView LinearRows::view(DType dtype, int begin, int num_rows) const {
+PairedRow LinearRows::PairedRows::row(std::int64_t idx) const {
+  return {.codes = first.codes + idx * code_stride,
+          .integer_scales = first.integer_scales + idx * group_stride,
+          .units = first.units + idx * unit_stride,
+          .zero_terms = first.zero_terms + idx * group_stride,
+          .scaled_sums = first.scaled_sums + idx * group_stride};
+}
+
+void LinearRows::reserve_paired(std::size_t num_rows) {
+  const std::int64_t pairs = (num_cols_ + kPair - 1) / kPair;
+  paired_.code_stride = pairs * kPair + kCodePadding;
+  paired_.group_stride = 2 * pairs;
+  paired_.unit_stride = (pairs + kPairsPerBlock - 1) / kPairsPerBlock;
+  const std::size_t groups = num_rows * static_cast<std::size_t>(paired_.group_stride);
+  const std::size_t units = num_rows * static_cast<std::size_t>(paired_.unit_stride);
+  const std::size_t codes = num_rows * static_cast<std::size_t>(paired_.code_stride);
+  paired_.first = {.codes = paired_.codes.get<std::int8_t>(codes, counters_),
+                   .integer_scales = paired_.integer_scales.get<std::int16_t>(groups, counters_),
+                   .units = paired_.units.get<float>(units, counters_),
+                   .zero_terms = paired_.zero_terms.get<std::int32_t>(groups, counters_),
+                   .scaled_sums = paired_.scaled_sums.get<float>(groups, counters_)};
+}
+
+RowsView LinearRows::paired_view(std::int64_t begin, int num_rows) const {
+  const PairedRow row = paired_.row(begin);
+  return {.codes = row.codes,
+          .code_stride = paired_.code_stride,
+          .scaled_sums = row.scaled_sums,
+          .zero_terms = row.zero_terms,
+          .group_stride = paired_.group_stride,
+          .term_stride = paired_.group_stride,
+          .integer_scales = row.integer_scales,
+          .units = row.units,
+          .unit_stride = paired_.unit_stride,
+          .num_rows = num_rows};
+}
+
+RowsView LinearRows::view(const CpuWeight& weight, int begin, int num_rows) const {
+  if (weight.form == ScaleForm::kPaired) {
+    return paired_view(begin, num_rows);
+  }
+  const DType dtype = weight.dtype;
   const PanelLayout layout = panel_layout(dtype);
   RowsView view;
   view.num_rows = num_rows;

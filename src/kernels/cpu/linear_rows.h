@@ -9,6 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/linear.h"
 #include "kernels/cpu/linear_kernels.h"
 #include "kernels/memory.h"
 
@@ -36,11 +37,12 @@ class LinearRows {
   // Which weight types will read the rows.
   class Needs {
    public:
-    void add(DType dtype, int num_planes);
+    void add(const CpuWeight& weight);
 
    private:
     friend class LinearRows;
     bool floats_ = false;
+    bool paired_ = false;
     bool codes_ = false;
     int num_planes_ = 1;
     bool scaled_sums_ = false;
@@ -51,9 +53,21 @@ class LinearRows {
 
   // Rows [begin, begin + num_rows) as a weight of this type reads them; valid until the next
   // prepare(). With two planes row r stands at 2r, and what its codes leave of it at 2r + 1.
-  RowsView view(DType dtype, int begin, int num_rows) const;
+  RowsView view(const CpuWeight& weight, int begin, int num_rows) const;
 
  private:
+  // Rows for weights with paired scales.
+  struct PairedRows {
+    GrowingBuffer codes, integer_scales, units, zero_terms, scaled_sums;
+    PairedRow first;  // row 0; the next ones follow at the strides
+    std::int64_t code_stride = 0;
+    std::int64_t group_stride = 0;
+    std::int64_t unit_stride = 0;
+    PairedRow row(std::int64_t idx) const;
+  };
+
+  void reserve_paired(std::size_t num_rows);
+  RowsView paired_view(std::int64_t begin, int num_rows) const;
   void prepare_row(const LinearInput& input, const Needs& needs, int row_idx) const;
   void quantize(const float* x, const Needs& needs, int code_row) const;
   float* leave_rest(const float* x, int row_idx) const;
@@ -77,6 +91,7 @@ class LinearRows {
   std::int32_t* sums_ = nullptr;  // of 16 codes
   float* scaled_sums_ = nullptr;
   std::array<std::int32_t*, 4> zero_terms_{};
+  PairedRows paired_;
 };
 
 }  // namespace headrace

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "kernels/cpu/linear.h"
+#include "kernels/cpu/paired_pack.h"
 #include "kernels/cpu/panel_access.h"
 #include "quant/block_formats.h"
 #include "tensor/half.h"
@@ -140,6 +141,17 @@ void pack_float_panel(const TensorView& view, int row_begin, int present, std::b
   }
 }
 
+void pack_paired_panel(const TensorView& view, int panel_idx, std::byte* panel) {
+  const auto num_cols = static_cast<int>(view.num_cols());
+  const auto src_bytes = static_cast<std::size_t>(row_bytes(view.dtype, num_cols));
+  const int row_begin = panel_idx * kPanelCols;
+  const int present = std::min(kPanelCols, static_cast<int>(view.num_rows()) - row_begin);
+  for (int col = 0; col < present; ++col) {
+    const std::byte* src = view.data.data() + static_cast<std::size_t>(row_begin + col) * src_bytes;
+    pack_paired_column(view.dtype, src, num_cols, col, panel);
+  }
+}
+
 void pack_panel(const TensorView& view, int panel_idx, std::byte* panel) {
   const PanelLayout layout = panel_layout(view.dtype);
   const auto num_rows = static_cast<int>(view.num_rows());
@@ -166,7 +178,10 @@ void pack_panel(const TensorView& view, int panel_idx, std::byte* panel) {
   }
 }
 
-std::size_t panel_size(DType dtype, int num_cols) {
+std::size_t panel_size(DType dtype, int num_cols, ScaleForm form) {
+  if (form == ScaleForm::kPaired) {
+    return paired_panel_bytes(dtype, num_cols);
+  }
   const PanelLayout layout = panel_layout(dtype);
   const auto k = static_cast<std::size_t>(num_cols);
   if (layout.code_bits == 0) {
@@ -227,18 +242,22 @@ Result<Buffer> allocate_counted(std::size_t bytes, MemoryPart part, MemoryCounte
   });
 }
 
-std::size_t packed_weight_bytes(DType dtype,
-                                int num_rows,
-                                int num_cols,
-                                const PackOptions& /*options*/) {
+bool can_pair_scales(DType dtype, const PackOptions& options) {
+  return code_bits(dtype) == 4 && !options.row_lookup && options.input == InputRounding::kOnePlane;
+}
+
+std::size_t packed_weight_bytes(
+    DType dtype, int num_rows, int num_cols, const PackOptions& options, ScaleForm form) {
   const auto num_panels = static_cast<std::size_t>((num_rows + kPanelCols - 1) / kPanelCols);
-  return num_panels * panel_size(dtype, num_cols);
+  const bool paired = form == ScaleForm::kPaired && can_pair_scales(dtype, options);
+  return num_panels * panel_size(dtype, num_cols, paired ? form : ScaleForm::kFile);
 }
 
 Result<std::unique_ptr<Weight>> pack_weight(const TensorView& view,
                                             const PackOptions& options,
                                             ThreadPool& pool,
-                                            MemoryCounters& counters) {
+                                            MemoryCounters& counters,
+                                            ScaleForm form) {
   constexpr std::int64_t kMaxDim = std::int64_t{1} << 30;
   const std::int64_t rows = view.num_rows();
   const std::int64_t cols = view.num_cols();
@@ -268,14 +287,17 @@ Result<std::unique_ptr<Weight>> pack_weight(const TensorView& view,
   weight->k_split = options.k_split;
   weight->num_planes =
       options.input == InputRounding::kTwoPlanes && is_quantized(view.dtype) ? 2 : 1;
-  weight->panel_bytes = panel_size(view.dtype, weight->num_cols);
-  weight->bytes = packed_weight_bytes(view.dtype, weight->num_rows, weight->num_cols, options);
+  weight->form = can_pair_scales(view.dtype, options) ? form : ScaleForm::kFile;
+  weight->panel_bytes = panel_size(view.dtype, weight->num_cols, weight->form);
+  weight->bytes =
+      packed_weight_bytes(view.dtype, weight->num_rows, weight->num_cols, options, weight->form);
   HR_ASSIGN_OR_RETURN(weight->data,
                       allocate_counted(weight->bytes, MemoryPart::kWeights, counters));
+  const auto pack = weight->form == ScaleForm::kPaired ? pack_paired_panel : pack_panel;
   pool.run(weight->num_panels(), [&](int panel_idx, int /*worker*/) {
-    pack_panel(view,
-               panel_idx,
-               weight->data.as<>() + static_cast<std::size_t>(panel_idx) * weight->panel_bytes);
+    pack(view,
+         panel_idx,
+         weight->data.as<>() + static_cast<std::size_t>(panel_idx) * weight->panel_bytes);
   });
   return std::unique_ptr<Weight>(std::move(weight));
 }
@@ -340,6 +362,7 @@ float read_float_value(DType dtype, const std::byte* panel, int k, int col) {
 }
 
 void unpack_weight_row(const CpuWeight& weight, int row_idx, float* out) {
+  HR_CHECK(weight.form == ScaleForm::kFile);
   const std::byte* panel = weight.panel(row_idx / kPanelCols);
   const int col = row_idx % kPanelCols;
   const PanelLayout layout = panel_layout(weight.dtype);

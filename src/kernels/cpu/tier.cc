@@ -75,6 +75,16 @@ std::string join_names(const std::vector<CpuTier>& tiers) {
 
 }  // namespace
 
+bool pairs_scales_well() {
+#if defined(__x86_64__)
+  const CpuidLeaf vendor = cpuid(0, 0);
+  return vendor.ebx == signature_INTEL_ebx && vendor.edx == signature_INTEL_edx &&
+         vendor.ecx == signature_INTEL_ecx;
+#else
+  return false;
+#endif
+}
+
 std::string_view tier_name(CpuTier tier) { return kTierNames[static_cast<std::size_t>(tier)]; }
 
 std::vector<CpuTier> available_tiers() {

@@ -23,4 +23,9 @@ std::vector<CpuTier> available_tiers();
 // lacks.
 Result<CpuTier> choose_tier(std::string_view name);
 
+// Whether this processor's 16-bit integer dot products are as quick as its 8-bit ones, which
+// decides the form, hence the bits, of 4-bit weights in the avx512vnni tier. Intel's are; those of
+// AMD's Zen 4 take a cycle of the only unit.
+bool pairs_scales_well();
+
 }  // namespace headrace

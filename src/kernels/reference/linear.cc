@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/linear_kernels.h"
 #include "kernels/cpu/panel_access.h"
+#include "kernels/reference/linear_paired.h"
 
 namespace headrace::scalar {
 namespace {
@@ -183,6 +184,8 @@ constexpr LinearKernels kKernels = {.tier = "scalar",
                                     .normalize_row = normalize_row,
                                     .quantize_row = quantize_row,
                                     .dot = dot,
+                                    .quantize_paired_row = quantize_paired_row,
+                                    .dot_paired = dot_paired,
                                     .finish = finish,
                                     .finish_silu = finish_silu,
                                     .finish_gelu_tanh = finish_gelu_tanh};
