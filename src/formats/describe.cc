@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/json_text.h"
 #include "base/utf8.h"
 #include "formats/internal/describe_parts.h"
 #include "formats/internal/printable.h"
@@ -36,7 +37,7 @@ std::string value_text(const GgufMetadata& metadata, const GgufEntry& entry) {
   if (entry.value.is_array() && entry.value.count > kLongArray) {
     return fmt::format("{} {}s", entry.value.count, gguf_type_name(entry.value.element_type));
   }
-  return json::serialize(value_json(metadata, entry));
+  return json_text(value_json(metadata, entry));
 }
 
 std::string shape_text(const TensorView& tensor) {
@@ -54,7 +55,7 @@ std::string tokenizer_text(const GgufFile& file) {
   }
   std::string text;
   for (const auto& [key, value] : tokenizer.as_object()) {
-    text += fmt::format("  {:<18}{}\n", std::string_view(key), json::serialize(value));
+    text += fmt::format("  {:<18}{}\n", std::string_view(key), json_text(value));
   }
   return text;
 }
@@ -95,7 +96,7 @@ std::string describe_json(const GgufFile& file) {
       {"tokenizer", tokenizer_json(file)},
       {"types", std::move(types)},
       {"tensors", std::move(tensors)}};
-  return json::serialize(out);
+  return json_text(out);
 }
 
 std::string describe_text(const GgufFile& file) {

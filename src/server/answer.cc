@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/json_text.h"
+
 namespace headrace {
 
 namespace json = boost::json;
@@ -65,7 +67,7 @@ json::object timings_json(const RequestTimings& timings) {
 
 void append_event(const json::object& data, std::string& out) {
   out += "data: ";
-  out += json::serialize(data);
+  out += json_text(data);
   out += "\n\n";
 }
 

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/utf8.h"
 #include "server/answer_forms.h"
 
@@ -81,7 +82,7 @@ class ChatFormat final : public AnswerFormat {
     object["choices"] = std::move(list);
     object["usage"] = usage_json(totals.usage);
     object["timings"] = timings_json(totals.timings);
-    return json::serialize(object);
+    return json_text(object);
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 
+#include "base/json_text.h"
 #include "server/api_error.h"
 #include "server/request_log.h"
 #include "support/byte_tokenizer.h"
@@ -88,7 +89,7 @@ TEST_F(AnswerTest, LegacyOffsetsCountCharactersNotBytes) {
   const json::value& logprobs = body.at("choices").at(0).at("logprobs");
   EXPECT_EQ(json::serialize(logprobs.at("text_offset")), "[0,1,1]");
   EXPECT_EQ(logprobs.at("tokens").as_array().size(), 3);
-  EXPECT_EQ(json::serialize(logprobs.at("token_logprobs")), "[-5E-1,-5E-1,-5E-1]");
+  EXPECT_EQ(json_text(logprobs.at("token_logprobs")), "[-0.5,-0.5,-0.5]");
 }
 
 TEST_F(AnswerTest, ChatLogprobsCarryTheBytesOfHalfCharacters) {
@@ -127,7 +128,7 @@ TEST_F(AnswerTest, TimingsStandInTheLastChunkAlone) {
   EXPECT_THAT(
       out,
       HasSubstr(
-          "\"timings\":{\"queue_ms\":1E0,\"ttft_ms\":2E0,\"total_ms\":3E0}}\n\ndata: [DONE]\n\n"));
+          "\"timings\":{\"queue_ms\":1.0,\"ttft_ms\":2.0,\"total_ms\":3.0}}\n\ndata: [DONE]\n\n"));
 
   request_.include_usage = true;
   out.clear();

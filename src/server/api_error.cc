@@ -4,6 +4,8 @@
 #include <boost/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
+
 namespace headrace {
 namespace {
 
@@ -71,7 +73,7 @@ std::string ApiError::to_json() const {
   body["type"] = type;
   body["param"] = param.empty() ? boost::json::value(nullptr) : boost::json::value(param);
   body["code"] = code;
-  return boost::json::serialize(boost::json::object{{"error", std::move(body)}});
+  return json_text(boost::json::object{{"error", std::move(body)}});
 }
 
 ApiError api_error(int status, std::string message) {

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "base/json_text.h"
+
 namespace headrace {
 namespace {
 
@@ -166,7 +168,7 @@ std::string openapi_json(const Router& router, const std::string& version) {
       {"components",
        {{"schemas", schemas()},
         {"securitySchemes", {{"key", {{"type", "http"}, {"scheme", "bearer"}}}}}}}};
-  return json::serialize(document);
+  return json_text(document);
 }
 
 }  // namespace headrace

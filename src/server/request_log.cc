@@ -3,6 +3,7 @@
 #include <boost/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
 #include "server/answer.h"
 
 namespace headrace {
@@ -30,7 +31,7 @@ std::string format_json(const RequestLog& log) {
   if (!log.error.empty()) {
     line["error"] = log.error;
   }
-  return json::serialize(line);
+  return json_text(line);
 }
 
 }  // namespace
@@ -43,7 +44,7 @@ std::string format_log(const RequestLog& log, LogFormat format) {
   std::string line = fmt::format("request id={} {} {} status={} total_ms={:.1f}",
                                  log.id,
                                  log.method,
-                                 json::serialize(json::string(log.path)),
+                                 json_quoted(log.path),
                                  log.status,
                                  log.total_ms);
   if (!log.model.empty()) {
@@ -60,7 +61,7 @@ std::string format_log(const RequestLog& log, LogFormat format) {
         log.timings.ttft_ms);
   }
   if (!log.error.empty()) {
-    line += " error=" + json::serialize(json::string(log.error));
+    line += " error=" + json_quoted(log.error);
   }
   return line;
 }

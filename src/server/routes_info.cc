@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "base/json_text.h"
 #include "engine/engine.h"
 #include "metrics/metrics.h"
 #include "server/openapi.h"
@@ -12,7 +13,7 @@ namespace {
 namespace json = boost::json;
 
 void respond_object(Exchange& exchange, const json::object& object) {
-  exchange.respond(json_response(json::serialize(object)));
+  exchange.respond(json_response(json_text(object)));
 }
 
 void ready(ServerCore& core, Exchange& exchange) {

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "base/json_text.h"
 #include "engine/engine.h"
 #include "server/fields.h"
 #include "server/parse_chat.h"
@@ -21,7 +22,7 @@ json::array ids_json(const std::vector<TokenId>& ids) {
 }
 
 HttpResponse object_response(const json::object& object) {
-  return json_response(json::serialize(object));
+  return json_response(json_text(object));
 }
 
 struct TokenizeRequest {
@@ -185,7 +186,7 @@ void render(ServerCore& core, ParseRequest parse, std::shared_ptr<Exchange> exch
         if (request.form == ApiForm::kChat) {
           return object_response(rendered.front().get_object());
         }
-        return json_response(json::serialize(rendered));
+        return json_response(json_text(rendered));
       });
 }
 
