@@ -108,10 +108,19 @@ void GenerationJob::begin() {
     arm_ping(core_.options.first_ping);
   }
   asio::post(core_.pool, [self = shared_from_this()] {
-    auto prompts = std::make_shared<Result<std::vector<PreparedPrompt>>>(self->prepare());
+    auto prompts = std::make_shared<Result<std::vector<PreparedPrompt>>>(self->prepare_or_fail());
     const Strand executor = self->exchange_->executor();
     asio::post(executor, [job = self, prompts] { job->on_prepared(std::move(*prompts)); });
   });
+}
+
+// Nothing may be thrown through the pool's threads.
+Result<std::vector<PreparedPrompt>> GenerationJob::prepare_or_fail() const {
+  try {
+    return prepare();
+  } catch (const std::exception& e) {  // no memory for the prompt
+    return make_error(ErrorCode::kInternal, "the server failed: {}", e.what());
+  }
 }
 
 Result<std::vector<PreparedPrompt>> GenerationJob::prepare() const {
@@ -128,9 +137,12 @@ void GenerationJob::on_prepared(Result<std::vector<PreparedPrompt>> prompts) {
   if (done_) {
     return;
   }
-  Status submitted = prompts ? submit(*prompts) : Status(std::move(prompts.error()));
+  const Status submitted = prompts ? submit(*prompts) : Status();
   model_->leave();
   in_queue_ = false;
+  if (!prompts) {
+    return fail(to_api_error(prompts.error()));
+  }
   if (submitted) {
     return pump();
   }

@@ -37,6 +37,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
 
  private:
   void begin();
+  Result<std::vector<PreparedPrompt>> prepare_or_fail() const;
   Result<std::vector<PreparedPrompt>> prepare() const;
   void on_prepared(Result<std::vector<PreparedPrompt>> prompts);
   Status submit(const std::vector<PreparedPrompt>& prompts);

@@ -6,6 +6,7 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/read.hpp>
 #include <cctype>
+#include <iterator>
 #include <poll.h>
 #include <random>
 #include <sys/socket.h>
@@ -33,6 +34,29 @@ std::string request_id(std::string_view given) {
       !given.empty() && given.size() <= 128 &&
       std::all_of(given.begin(), given.end(), [](char c) { return c > 0x20 && c < 0x7F; });
   return plain ? std::string(given) : make_id();
+}
+
+// The path of a target in origin form or, as a proxy's client sends it, with scheme and host in
+// front (RFC 9112, 3.2.2).
+std::string path_of(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (beast::iequals(target.substr(0, scheme.size()), scheme)) {
+      const std::size_t path = target.find_first_of("/?#", scheme.size());
+      target = path == std::string_view::npos ? "/" : target.substr(path);
+      break;
+    }
+  }
+  std::string path(target.substr(0, target.find_first_of("?#")));
+  return path.empty() ? "/" : path;
+}
+
+// What is not understood would leave the body to be read as the next request.
+bool knows_coding(const http::request<http::string_body>& message) {
+  const auto [begin, end] = message.equal_range(http::field::transfer_encoding);
+  return std::all_of(begin,
+                     end,
+                     [](const auto& field) { return beast::iequals(field.value(), "chunked"); }) &&
+         std::distance(begin, end) <= 1;
 }
 
 }  // namespace
@@ -153,6 +177,9 @@ void HttpSession::on_header(error_code ec) {
   const auto& message = parser_->get();
   const auto id = message["x-request-id"];
   request_.id = request_id({id.data(), id.size()});
+  if (!knows_coding(message)) {
+    return refuse_request(api_error(501, "the only transfer coding this server knows is chunked"));
+  }
   if (message.count(http::field::expect) == 0) {
     return read_body();
   }
@@ -241,8 +268,7 @@ void HttpSession::take_request() {
   keep_alive_ = message.keep_alive() && !service_.draining();
   head_request_ = message.method() == http::verb::head;
   request_.method = std::string(message.method_string());
-  const std::string target(message.target());
-  request_.path = target.substr(0, target.find_first_of("?#"));
+  request_.path = path_of({message.target().data(), message.target().size()});
   request_.authorization = std::string(message[http::field::authorization]);
   request_.content_type = std::string(message[http::field::content_type]);
   request_.body = std::move(message.body());

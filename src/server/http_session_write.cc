@@ -13,6 +13,7 @@ namespace beast = boost::beast;
 using boost::beast::error_code;
 
 constexpr std::size_t kLingerBytes = std::size_t{64} << 20U;
+constexpr std::size_t kLoggedPathBytes = 512;
 constexpr std::chrono::milliseconds kLingerTime{2000};
 
 std::string chunk(const std::string& data) {
@@ -125,7 +126,7 @@ void HttpSession::answered() {
 void HttpSession::write_log() {
   log_.id = request_.id;
   log_.method = request_.method;
-  log_.path = request_.path;
+  log_.path = request_.path.substr(0, kLoggedPathBytes);
   log_.total_ms = to_millis(std::chrono::steady_clock::now() - request_.arrival);
   service_.log(log_);
 }

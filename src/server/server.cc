@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/json_text.h"
 #include "server/core.h"
 #include "server/http_session.h"
 #include "server/routes.h"
@@ -48,6 +49,15 @@ HttpService make_service(ServerCore& core, const Router& router) {
     }
   };
   return service;
+}
+
+Status check_origin(const std::string& origin) {
+  if (std::all_of(origin.begin(), origin.end(), [](char c) { return c > 0x20 && c < 0x7F; })) {
+    return {};
+  }
+  return make_error(ErrorCode::kInvalidArgument,
+                    "--cors {} is no origin: write it as https://example.org, or *",
+                    json_quoted(origin));
 }
 
 Result<tcp::endpoint> parse_endpoint(const ServerOptions& options) {
@@ -250,6 +260,7 @@ Server::~Server() {
 }
 
 Result<std::unique_ptr<Server>> Server::create(ServerOptions options) {
+  HR_RETURN_IF_ERROR(check_origin(options.cors_origin));
   HR_ASSIGN_OR_RETURN(const tcp::endpoint endpoint, parse_endpoint(options));
   auto impl = std::make_unique<Impl>(std::move(options));
   HR_RETURN_IF_ERROR(impl->listen(endpoint));
