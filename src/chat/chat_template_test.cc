@@ -170,6 +170,17 @@ TEST(ChatTemplate, EndlessWorkRunsOutOfSteps) {
       testing::HasSubstr("runs too long"));
 }
 
+TEST(ChatTemplate, AValueThatWouldBeTooLargeIsNotBuilt) {
+  for (const char* source : {"{% set x = [1] * 10**10 %}",
+                             "{% set x = (1,) * 10**18 %}",
+                             "{% set x = [[1] * 1000] * 100000 %}",
+                             "{% set ns = namespace(x=[1]) %}{% for i in range(40) %}"
+                             "{% set ns.x = ns.x + ns.x %}{% endfor %}"}) {
+    EXPECT_THAT(failure(source), testing::HasSubstr("a value holds more than 5000000 parts"))
+        << source;
+  }
+}
+
 TEST(ChatTemplate, RecursionAndNestingAreBounded) {
   EXPECT_THAT(failure("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"),
               testing::HasSubstr("recurses too deeply"));

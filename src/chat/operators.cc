@@ -189,6 +189,9 @@ Value repeat(Interpreter& in, const Value& what, Int times) {
   }
   const Sequence* sequence = what.as_sequence();
   std::vector<Value> items;
+  if (!sequence->items.empty()) {
+    check_size(sequence->items.size(), static_cast<std::size_t>(times));
+  }
   for (Int i = 0; i < times && !sequence->items.empty(); ++i) {
     in.budget().charge_steps(sequence->items.size());
     items.insert(items.end(), sequence->items.begin(), sequence->items.end());
@@ -219,6 +222,7 @@ Value add_sequences(
     unsupported(BinaryOp::kAdd, left, right);
   }
   in.budget().charge_steps(a.items.size() + b.items.size());
+  check_size(a.items.size() + b.items.size(), 1);
   std::vector<Value> items = a.items;
   items.insert(items.end(), b.items.begin(), b.items.end());
   return make_sequence(a.is_tuple() ? SequenceKind::kTuple : SequenceKind::kList, std::move(items));

@@ -9,7 +9,7 @@ namespace headrace::jinja {
 namespace {
 
 constexpr int kMaxDepth = 400;
-constexpr std::size_t kMaxWeight = 20'000'000;
+constexpr std::size_t kMaxWeight = 5'000'000;  // some hundred megabytes
 
 void check_bounds(int depth, std::size_t weight) {
   if (depth > kMaxDepth) {
@@ -171,6 +171,12 @@ Sequence::Sequence(SequenceKind kind_in, std::vector<Value> items_in)
     weight += weight_of(item);
   }
   check_bounds(depth, weight);
+}
+
+void check_size(std::size_t num_items, std::size_t times) {
+  if (num_items > 0 && times > kMaxWeight / num_items) {
+    fail_budget("a value holds more than {} parts", kMaxWeight);
+  }
 }
 
 Value make_sequence(SequenceKind kind, std::vector<Value> items) {

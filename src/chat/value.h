@@ -95,6 +95,8 @@ struct Sequence {
 };
 
 Value make_sequence(SequenceKind kind, std::vector<Value> items);
+// Before a sequence of so many items, so many times, is built: whether it may be that large.
+void check_size(std::size_t num_items, std::size_t times);
 inline Value make_list(std::vector<Value> items) {
   return make_sequence(SequenceKind::kList, std::move(items));
 }
