@@ -85,8 +85,11 @@ Status read_rope(const GgufFile& file, ModelConfig& config) {
   if (config.rotary_dim % 2 != 0) {
     return make_error(ErrorCode::kCorrupt, "{}: '{}dimension_count' is odd", file.name(), prefix);
   }
-  HR_ASSIGN_OR_RETURN(const auto scaling,
-                      file.metadata().string_or(prefix + "scaling.type", "none"));
+  // A factor whose type is not said is linear.
+  const bool has_factor = file.metadata().has(prefix + "scaling.factor");
+  HR_ASSIGN_OR_RETURN(
+      const auto scaling,
+      file.metadata().string_or(prefix + "scaling.type", has_factor ? "linear" : "none"));
   if (scaling == "linear") {
     HR_ASSIGN_OR_RETURN(config.rope.linear_factor, read_positive(file, prefix + "scaling.factor"));
   } else if (scaling == "none" || scaling.empty()) {

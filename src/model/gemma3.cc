@@ -38,7 +38,7 @@ class Gemma3Model final : public Model {
         progress(i + 1, c.num_layers);
       }
     }
-    return {};
+    return loader.check_all_used();
   }
 
   KvShape kv_shape() const override {

@@ -37,7 +37,7 @@ class Decoder final : public Model {
         progress(i + 1, c.num_layers);
       }
     }
-    return {};
+    return loader.check_all_used();
   }
 
   KvShape kv_shape() const override {

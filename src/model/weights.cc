@@ -1,6 +1,7 @@
 #include "model/weights.h"
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <fmt/ranges.h>
 #include <utility>
@@ -51,8 +52,22 @@ bool WeightLoader::has(int layer_idx, std::string_view name) const {
   return file_.find(gguf_name(layer_idx, name, "weight")) != nullptr;
 }
 
-Result<TensorView> WeightLoader::find(const std::string& name, int num_rows, int num_cols) const {
+Status WeightLoader::check_all_used() const {
+  for (const TensorView& tensor : file_.tensors()) {
+    if (!used_.contains(std::string(tensor.name))) {
+      return make_error(
+          ErrorCode::kUnsupported,
+          "{}: tensor '{}' is none of this architecture's: leaving it out would give wrong answers",
+          file_.name(),
+          tensor.name);
+    }
+  }
+  return {};
+}
+
+Result<TensorView> WeightLoader::find(const std::string& name, int num_rows, int num_cols) {
   HR_ASSIGN_OR_RETURN(TensorView view, file_.tensor(name));
+  used_.insert(name);
   const std::vector<std::int64_t> wanted = num_rows < 0
                                                ? std::vector<std::int64_t>{num_cols}
                                                : std::vector<std::int64_t>{num_rows, num_cols};
@@ -98,7 +113,7 @@ Result<Vector> WeightLoader::bias(int layer_idx, std::string_view name, int size
   return float_vector(gguf_name(layer_idx, name, "bias"), size);
 }
 
-Result<std::vector<float>> WeightLoader::rope_factors(int rotary_dim) const {
+Result<std::vector<float>> WeightLoader::rope_factors(int rotary_dim) {
   const std::string name = gguf_name(-1, "rope_freqs", "weight");
   if (file_.find(name) == nullptr) {
     return std::vector<float>{};
@@ -106,6 +121,15 @@ Result<std::vector<float>> WeightLoader::rope_factors(int rotary_dim) const {
   HR_ASSIGN_OR_RETURN(const TensorView view, find(name, -1, rotary_dim / 2));
   std::vector<float> factors(static_cast<std::size_t>(rotary_dim / 2));
   dequantize_row(view.dtype, view.data.data(), factors.data(), rotary_dim / 2);
+  for (const float factor : factors) {
+    if (!std::isfinite(factor) || factor <= 0) {
+      return make_error(ErrorCode::kCorrupt,
+                        "{}: tensor '{}' holds {}, not a positive number",
+                        file_.name(),
+                        name,
+                        factor);
+    }
+  }
   return factors;
 }
 

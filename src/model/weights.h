@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,17 +36,22 @@ class WeightLoader {
   Result<Vector> bias(int layer_idx, std::string_view name, int size);  // "q_proj" -> its bias
   bool has(int layer_idx, std::string_view name) const;
 
+  // An error that names a tensor of the file that nobody asked for: what a model does with it is
+  // not known, and leaving it out would give wrong answers in silence.
+  Status check_all_used() const;
+
   // The file's factors for the rotary frequencies; empty where it has none.
-  Result<std::vector<float>> rope_factors(int rotary_dim) const;
+  Result<std::vector<float>> rope_factors(int rotary_dim);
 
   Backend& backend() { return backend_; }
 
  private:
-  Result<TensorView> find(const std::string& name, int num_rows, int num_cols) const;
+  Result<TensorView> find(const std::string& name, int num_rows, int num_cols);
   Result<Vector> float_vector(const std::string& name, int size);
 
   const GgufFile& file_;
   Backend& backend_;
+  std::set<std::string> used_;  // names of tensors
 };
 
 }  // namespace headrace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "golden/tiny_model.h"
+#include "model/weights.h"
 
 namespace headrace {
 namespace {
@@ -77,6 +78,21 @@ TEST_P(GoldenModel, LazyStreamGivesTheSameLogits) {
   const Reference reference = read_reference(GetParam());
   TinyModel tiny = make_tiny(file, *read_config(file), {.stream = StreamMode::kLazy});
   EXPECT_LE(largest_error(tiny, reference), kTolerance);
+}
+
+TEST_P(GoldenModel, ATensorThatNobodyReadsIsNamed) {
+  const GgufFile file = open();
+  const auto config = read_config(file);
+  ASSERT_TRUE(config.ok());
+  auto backend = make_cpu_backend({.num_threads = 1, .tier = ""});
+  ASSERT_TRUE(backend.ok());
+  WeightLoader loader(file, **backend);
+  ASSERT_TRUE(loader.vector(-1, "norm", config->hidden_size).ok());
+  const Status status = loader.check_all_used();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(status.error().message.find("tensor 'token_embd.weight' is none"), std::string::npos)
+      << status.error().message;
 }
 
 struct Change {
