@@ -17,11 +17,27 @@ inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 
-// One line on stderr; the exit code that fits the error.
+// One line on stderr, whatever the message holds; the exit code that fits the error.
 int fail(const Error& error);
+
+// How the command line itself ends: help and version on stdout, an error as one line that names the
+// command whose --help says more.
+int end_parsing(const CLI::App& app, const CLI::ParseError& error);
+
+// For CLI11's check(): a whole number of at least `low`.
+CLI::Validator at_least(int low);
+
+// The same: a whole number of 64 bits, with or without a sign.
+CLI::Validator whole_number();
+
+// The whole file; a folder or what cannot be read is an error that names it.
+Result<std::string> read_file(const std::string& path);
 
 // One JSON object and a newline on stdout.
 void print_json(const boost::json::value& value);
+
+// Writes out what standard output still holds: an error, and its exit code, where that fails.
+int finish_output();
 
 // A line on stderr that overwrites itself on a terminal, and nothing in a pipe. finish() clears it.
 void show_progress(const std::string& line);

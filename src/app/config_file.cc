@@ -4,6 +4,8 @@
 #include <optional>
 #include <toml++/toml.h>
 
+#include "app/command.h"
+
 namespace headrace {
 namespace {
 
@@ -57,7 +59,8 @@ Status apply(CLI::App& command,
 Status apply_config_file(CLI::App& command, const std::string& path) {
   toml::table table;
   try {
-    table = toml::parse_file(path);
+    HR_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+    table = toml::parse(text, path);
   } catch (const toml::parse_error& error) {
     return make_error(ErrorCode::kInvalidArgument,
                       "{}:{}: {}",

@@ -53,6 +53,15 @@ TEST_F(ConfigFile, AnUnknownKeyIsRefusedByName) {
   EXPECT_EQ(status.error().message, path_ + ": 'prot' is no flag of serve");
 }
 
+TEST_F(ConfigFile, WhatCannotBeReadIsSaid) {
+  const Status folder = apply_config_file(command_, "/");
+  ASSERT_FALSE(folder.ok());
+  EXPECT_EQ(folder.error().message, "/: cannot be read: Is a directory");
+  const Status absent = apply_config_file(command_, "/no/such/file");
+  ASSERT_FALSE(absent.ok());
+  EXPECT_EQ(absent.error().message, "/no/such/file: cannot be read: No such file or directory");
+}
+
 TEST_F(ConfigFile, AValueOfAnotherTypeIsRefused) {
   EXPECT_FALSE(apply("port = 'many'\n").ok());
   EXPECT_FALSE(apply("port = [1, 2]\n").ok());

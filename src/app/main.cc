@@ -23,9 +23,10 @@ int main(int argc, char** argv) {
     try {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-      return app.exit(error) == 0 ? kExitDone : kExitUsage;
+      return end_parsing(app, error);
     }
-    return action();
+    const int code = action();
+    return code == kExitDone ? finish_output() : code;
   } catch (const std::exception& error) {
     return fail(make_error(ErrorCode::kInternal, "{}", error.what()));
   }

@@ -65,8 +65,25 @@ Result<int> choose_context(const EngineFlags& flags,
   return flags.context == 0 ? config.max_position_embeddings : flags.context;
 }
 
-std::string gib(double bytes) {
-  return fmt::format("{:.2f} GiB", bytes / (1024.0 * 1024.0 * 1024.0));
+std::string size_text(std::size_t num_bytes) {
+  const double mib = static_cast<double>(num_bytes) / (1024.0 * 1024.0);
+  return mib < 1024 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
+}
+
+// The context that fits, or, where next to nothing does, the memory that is needed.
+Error too_little_kv(bool given, int context, std::size_t needed, std::size_t bytes) {
+  const double share = static_cast<double>(bytes) / static_cast<double>(needed);
+  const int fits = static_cast<int>(context * share) / 256 * 256;
+  const std::string advice = fits >= 256 ? fmt::format("use --context {}", fits)
+                             : given     ? fmt::format("use --kv-memory {}M", (needed >> 20U) + 1)
+                                         : std::string("free memory, or use a smaller --context");
+  return make_error(ErrorCode::kExhausted,
+                    "context {} needs {} for KV; {} {}: {}",
+                    context,
+                    size_text(needed),
+                    size_text(bytes),
+                    given ? "are given by --kv-memory" : "are free",
+                    advice);
 }
 
 // KV blocks for context x max_batch, less where the memory is not there; an error where one
@@ -83,16 +100,7 @@ Result<int> choose_num_blocks(const EngineFlags& flags, const KvLayout& layout, 
   }
   const std::size_t num_blocks = std::min(bytes / layout.block_bytes, wanted);
   if (num_blocks < one) {
-    const double needed = static_cast<double>(one * layout.block_bytes);
-    const auto fits =
-        static_cast<int>(static_cast<double>(context) * static_cast<double>(bytes) / needed) / 256 *
-        256;
-    return make_error(ErrorCode::kExhausted,
-                      "context {} needs {} for KV; {} are free: use --context {}",
-                      context,
-                      gib(needed),
-                      gib(static_cast<double>(bytes)),
-                      std::max(fits, 256));
+    return too_little_kv(flags.kv_memory != "auto", context, one * layout.block_bytes, bytes);
   }
   return static_cast<int>(std::min<std::size_t>(num_blocks, 1U << 30));
 }

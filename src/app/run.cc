@@ -222,16 +222,20 @@ void add_run_command(CLI::App& app, Action& action) {
       ->add_option("--max-tokens",
                    options->max_tokens,
                    "most tokens of the answer (default: the context's rest)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command->add_option("--temperature", options->sampling.temperature, "0: always the likeliest")
       ->capture_default_str();
   command->add_option("--top-k", options->sampling.top_k, "0: off")->capture_default_str();
   command->add_option("--top-p", options->sampling.top_p, "1: off")->capture_default_str();
   command->add_option("--typical-p", options->sampling.typical_p, "1: off")->capture_default_str();
   command->add_option("--min-p", options->sampling.min_p, "0: off")->capture_default_str();
-  command->add_option("--seed", options->seed, "for the same answer again (default: random)");
+  command->add_option("--seed", options->seed, "for the same answer again (default: random)")
+      ->check(whole_number());
   command->add_option("--stop", options->stop, "text that ends the answer; may be repeated")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) {
+        return text.empty() ? std::string("must not be empty") : std::string();
+      });
   command->add_flag("--json", options->json, "print one JSON object");
   options->engine.add_to(*command);
   command->callback([options, &action] { action = [options] { return run(*options); }; });

@@ -1,6 +1,6 @@
+#include <algorithm>
 #include <csignal>
 #include <fmt/format.h>
-#include <fstream>
 #include <memory>
 #include <pthread.h>
 
@@ -39,11 +39,13 @@ Result<std::vector<std::string>> read_api_keys(const std::string& path) {
   if (path.empty()) {
     return keys;
   }
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (!line.empty()) {
-      keys.push_back(line);
-    }
+  HR_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  constexpr std::string_view kSpace = " \t\r\n";
+  for (std::size_t at = 0; (at = text.find_first_not_of(kSpace, at)) != std::string::npos;) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    keys.emplace_back(line.substr(0, line.find_last_not_of(kSpace) + 1));
+    at = end;
   }
   if (keys.empty()) {
     return make_error(
@@ -129,9 +131,9 @@ int serve_until_stopped(const ServeOptions& options,
       break;
     }
   }
-  const bool finished = server.num_active() == 0;
-  server.stop(finished ? std::chrono::seconds(1) : Duration{0});
+  // What is still running is cancelled first, so that each stream ends with an error that says why.
   host.engine().drain(Duration{0});
+  server.stop(std::chrono::seconds(1));
   return kExitDone;
 }
 
@@ -206,26 +208,26 @@ void add_serve_command(CLI::App& app, Action& action) {
   command->add_option("--batching", options->batching, "continuous")->capture_default_str();
   command
       ->add_option("--max-queue", options->max_queue, "requests that may wait; one more gets 429")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command
       ->add_option(
           "--queue-timeout", options->queue_timeout_ms, "ms a request may wait (504); 0: no limit")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command
       ->add_option("--request-timeout",
                    options->request_timeout_ms,
                    "ms a request may take (504); 0: no limit")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command
       ->add_option(
           "--drain-timeout", options->drain_timeout_ms, "ms that answers under way get at the end")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   command->add_option("--max-body", options->max_body, "largest request, as 16M")
       ->capture_default_str();
   command->add_option("--max-connections", options->max_connections, "one more gets 503")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   command->add_option("--cors", options->cors, "origin that browsers may call from, or *");
   command->add_option("--log-format", options->log_format, "text or json")

@@ -1,6 +1,4 @@
 #include <fmt/format.h>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -29,17 +27,8 @@ struct Source {
   std::string eos_token;
 };
 
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  if (!file) {
-    return make_error(ErrorCode::kNotFound, "{}: cannot be read", path);
-  }
-  return text;
-}
-
 Result<boost::json::value> read_json(const std::string& path) {
-  HR_ASSIGN_OR_RETURN(const std::string text, read_text(path));
+  HR_ASSIGN_OR_RETURN(const std::string text, read_file(path));
   boost::system::error_code error;
   boost::json::value value = boost::json::parse(text, error);
   if (error) {
@@ -50,7 +39,7 @@ Result<boost::json::value> read_json(const std::string& path) {
 
 Result<Source> read_source(const std::string& source) {
   if (source.ends_with(".jinja")) {
-    HR_ASSIGN_OR_RETURN(std::string text, read_text(source));
+    HR_ASSIGN_OR_RETURN(std::string text, read_file(source));
     return Source{std::move(text), "", ""};
   }
   HR_ASSIGN_OR_RETURN(const ResolvedModel resolved, find_model_file(source));
@@ -70,9 +59,17 @@ Result<std::string> render(const TemplateOptions& options) {
   HR_ASSIGN_OR_RETURN(const ChatTemplate chat_template,
                       ChatTemplate::parse(std::move(source.text)));
   HR_ASSIGN_OR_RETURN(const boost::json::value messages, read_json(options.messages));
+  if (!messages.is_array()) {
+    return make_error(
+        ErrorCode::kInvalidArgument, "{}: must hold a list of messages", options.messages);
+  }
   boost::json::value tools;
   if (!options.tools.empty()) {
     HR_ASSIGN_OR_RETURN(tools, read_json(options.tools));
+    if (!tools.is_array()) {
+      return make_error(
+          ErrorCode::kInvalidArgument, "{}: must hold a list of tools", options.tools);
+    }
   }
   HR_ASSIGN_OR_RETURN(
       const Rope rope,

@@ -83,9 +83,11 @@ void add_tokenize_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<TokenizeOptions>();
   CLI::App* command = app.add_subcommand("tokenize", "text to token ids, and back with --ids");
   command->add_option("MODEL", options->model, "a GGUF file or a short name")->required();
-  command->add_option("--text", options->text, "the text (default: standard input)");
+  CLI::Option* text =
+      command->add_option("--text", options->text, "the text (default: standard input)");
   CLI::Option* ids = command->add_option("--ids", options->ids, "token ids to turn back into text")
-                         ->delimiter(',');
+                         ->delimiter(',')
+                         ->excludes(text);
   command->add_flag("--special", options->special, "read special tokens in the text");
   command->add_flag("--bos", options->bos, "put the beginning-of-sequence token in front");
   command->add_flag("--json", options->json, "print one JSON object");

@@ -35,6 +35,19 @@ class Life(unittest.TestCase):
             self.assertEqual("".join(c["choices"][0]["text"] for c in chunks[:-1]), expected)
             self.assertEqual(server.process.wait(timeout=60), 0)
 
+    def test_a_second_sigterm_ends_streams_with_a_reason(self):
+        with Serving() as server:
+            connection, response = open_stream(server, {**LONG, "max_tokens": 8000})
+            first = response.readline()
+            server.process.send_signal(signal.SIGTERM)
+            wait_for(lambda: server.get("/health")[0] == 503, "the draining to begin")
+            server.process.send_signal(signal.SIGTERM)
+            chunks = events((first + response.read()).decode())
+            connection.close()
+            self.assertIsNone(chunks[-1])
+            self.assertEqual(chunks[-2]["error"]["type"], "service_unavailable_error")
+            self.assertEqual(server.process.wait(timeout=60), 0)
+
     def test_a_full_queue_is_429(self):
         with Serving("--max-queue", "1", "--max-batch", "1") as server:
             body = {**LONG, "max_tokens": 4000}
