@@ -17,12 +17,11 @@ namespace {
   "\n"                                          \
   "vpaddw %%ymm" #product ", %%ymm" #sum ", %%ymm" #sum "\n"
 #define HR_FMA(n) "vfmadd231ps %%ymm14, %%ymm15, %%ymm" #n "\n"
-#define HR_ZERO_ALL                                                                        \
-  HR_ZERO(0)                                                                               \
-  HR_ZERO(1)                                                                               \
-  HR_ZERO(2)                                                                               \
-  HR_ZERO(3) HR_ZERO(4) HR_ZERO(5) HR_ZERO(6) HR_ZERO(7) HR_ZERO(8) HR_ZERO(9) HR_ZERO(10) \
-      HR_ZERO(11) HR_ZERO(14) HR_ZERO(15)
+// clang-format off
+#define HR_ZERO_ALL                                                                                 \
+  HR_ZERO(0) HR_ZERO(1) HR_ZERO(2) HR_ZERO(3) HR_ZERO(4) HR_ZERO(5) HR_ZERO(6) HR_ZERO(7) HR_ZERO(8) \
+  HR_ZERO(9) HR_ZERO(10) HR_ZERO(11) HR_ZERO(14) HR_ZERO(15)
+// clang-format on
 
 std::int64_t int8(std::int64_t rounds) {
   constexpr std::int64_t kSums = 6;
