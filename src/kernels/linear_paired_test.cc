@@ -14,7 +14,6 @@ namespace headrace {
 namespace {
 
 constexpr double kUlp = 0x1p-24;
-constexpr double kLargestD = 0.0061;  // of the matrices made here
 constexpr DType kTypes[] = {DType::kQ4_0, DType::kQ4_1, DType::kQ4_K};
 
 std::vector<int> depths(DType dtype) {
@@ -40,24 +39,45 @@ std::string label(const LinearKernels& kernels, DType dtype, int k) {
          " K=" + std::to_string(k);
 }
 
+// The second row of a tile, taken out of it.
 struct QuantizedRow {
   std::vector<std::int8_t> codes;
   std::vector<std::int16_t> integer_scales;
-  std::vector<float> units;
   std::vector<std::int32_t> zero_terms;
-  std::vector<float> scaled_sums;
+  std::vector<std::int16_t> integer_sums;
+  std::vector<float> units;
 
   QuantizedRow(const LinearKernels& kernels, const std::vector<float>& x) {
     const std::size_t pairs = (x.size() + kPair - 1) / kPair;
-    codes.resize(pairs * kPair, 99);
-    integer_scales.resize(pairs * 2, 99);
-    units.resize((pairs + kPairsPerBlock - 1) / kPairsPerBlock, 99);
-    zero_terms.resize(pairs * 2, 99);
-    scaled_sums.resize(pairs * 2, 99);
+    const std::size_t blocks = (pairs + kPairsPerBlock - 1) / kPairsPerBlock;
+    std::vector<std::int8_t> tile_codes(pairs * kPair * kTileRows, 99);
+    std::vector<std::int16_t> tile_scales(pairs * 2 * kTileRows, 99);
+    std::vector<std::int32_t> tile_terms(pairs * 2 * kTileRows, 99);
+    std::vector<std::int16_t> tile_sums(pairs * 2 * kTileRows, 99);
+    std::vector<float> tile_units(blocks * kTileRows, 99);
     kernels.quantize_paired_row(
         x.data(),
         static_cast<int>(x.size()),
-        {codes.data(), integer_scales.data(), units.data(), zero_terms.data(), scaled_sums.data()});
+        {&tile_codes[kPair], &tile_scales[2], &tile_sums[2], &tile_terms[2], &tile_units[1]});
+    codes = second_of_tile(tile_codes, kPair);
+    integer_scales = second_of_tile(tile_scales, 2);
+    zero_terms = second_of_tile(tile_terms, 2);
+    integer_sums = second_of_tile(tile_sums, 2);
+    units = second_of_tile(tile_units, 1);
+  }
+
+  // Pieces of `size`, of four rows in turn; nobody else's may have been written.
+  template <typename T>
+  static std::vector<T> second_of_tile(const std::vector<T>& tile, std::size_t size) {
+    std::vector<T> out;
+    for (std::size_t i = 0; i < tile.size(); ++i) {
+      if (i / size % kTileRows == 1) {
+        out.push_back(tile[i]);
+      } else {
+        EXPECT_EQ(tile[i], 99);
+      }
+    }
+    return out;
   }
 };
 
@@ -78,7 +98,7 @@ TEST(QuantizePairedRow, CodesOfTwoGroupsAlternateByFour) {
     EXPECT_THAT(row.integer_scales, testing::ElementsAre(16384, 32767));
     EXPECT_EQ(row.units[0], 2.0F);
     EXPECT_THAT(row.zero_terms, testing::ElementsAre(-8 * (127 + 496), 8 * (127 + 496)));
-    EXPECT_THAT(row.scaled_sums, testing::ElementsAre(623.0F, -1246.0F));
+    EXPECT_THAT(row.integer_sums, testing::ElementsAre(623 * 4, -1246 * 4));
   }
 }
 
@@ -96,7 +116,7 @@ TEST(QuantizePairedRow, EveryTierEqualsTheScalarTier) {
       EXPECT_EQ(row.integer_scales, expected.integer_scales) << kernels->tier << dim;
       EXPECT_EQ(row.units, expected.units) << kernels->tier << dim;
       EXPECT_EQ(row.zero_terms, expected.zero_terms) << kernels->tier << dim;
-      EXPECT_EQ(row.scaled_sums, expected.scaled_sums) << kernels->tier << dim;
+      EXPECT_EQ(row.integer_sums, expected.integer_sums) << kernels->tier << dim;
     }
   }
 }
@@ -106,29 +126,21 @@ struct Expected {
   double bound = 0;  // of what integer scales and float sums may add to it
 };
 
-// Scales of the weight's and the row's groups, and the largest of each block.
-struct GroupScales {
-  std::vector<float> of_group;
-  std::vector<double> of_block;
-
-  void find_largest() {
-    of_block.assign((of_group.size() + 7) / 8, 0);
-    for (std::size_t g = 0; g < of_group.size(); ++g) {
-      of_block[g / 8] = std::max(of_block[g / 8], std::fabs(double{of_group[g]}));
-    }
+// The largest of each block of eight groups.
+std::vector<double> block_maxima(const std::vector<double>& of_groups) {
+  std::vector<double> out((of_groups.size() + 7) / 8);
+  for (std::size_t g = 0; g < of_groups.size(); ++g) {
+    out[g / 8] = std::max(out[g / 8], of_groups[g]);
   }
-};
+  return out;
+}
 
-// Half a step each: of the weight's integer (exact for Q4_K), of the row's, and of their product.
-double scale_error(DType dtype, const GroupScales& weight, const GroupScales& row, std::size_t g) {
-  const double w = std::fabs(weight.of_group[g]);
-  const double a = row.of_group[g];
-  const double w_max = weight.of_block[g / 8];
-  const double a_max = row.of_block[g / 8];
-  // A Q4_K unit is d / 128, and its largest scale may be any of d 0..63.
-  const double w_step = dtype == DType::kQ4_K ? 0 : w_max / kMaxIntegerScale;
-  const double w_unit = dtype == DType::kQ4_K ? kLargestD / 128 : w_max / kMaxIntegerScale;
-  return 0.501 * (w_step * a + w * a_max / 32768 + w_unit * a_max);
+// A weight's unit may be this part of what its block's largest needs.
+double unit_part(DType dtype) {
+  if (dtype == DType::kQ4_K) {
+    return 2.0 / kMaxIntegerScale;  // a power of two
+  }
+  return 1.0 / (dtype == DType::kQ4_0 ? kMaxScaleAlone : kMaxIntegerScale);
 }
 
 Expected exact_dot(const StoredMatrix& matrix, int n, const std::vector<float>& x) {
@@ -136,17 +148,23 @@ Expected exact_dot(const StoredMatrix& matrix, int n, const std::vector<float>& 
   const auto k = static_cast<int>(x.size());
   const auto groups = static_cast<std::size_t>(k / kGroup);
   std::vector<std::uint8_t> codes(x.size());
+  std::vector<float> scales(groups);
   std::vector<float> offsets(groups);
-  GroupScales weight{std::vector<float>(groups), {}};
-  GroupScales row{std::vector<float>(groups), {}};
   const std::byte* bytes = matrix.bytes.data() + n * row_bytes(dtype, k);
-  unpack_affine_row(dtype, bytes, k, codes.data(), weight.of_group.data(), offsets.data());
+  unpack_affine_row(dtype, bytes, k, codes.data(), scales.data(), offsets.data());
   std::vector<std::int8_t> row_codes(x.size());
+  std::vector<float> row_scales(groups);
   std::vector<std::int32_t> sums(2 * groups);
   scalar::linear_kernels().quantize_row(
-      x.data(), k, row_codes.data(), row.of_group.data(), sums.data());
-  weight.find_largest();
-  row.find_largest();
+      x.data(), k, row_codes.data(), row_scales.data(), sums.data());
+  std::vector<double> needed(groups);
+  std::vector<double> offsets_less_8(groups);
+  for (std::size_t g = 0; g < groups; ++g) {
+    offsets_less_8[g] = has_offsets(dtype) ? offsets[g] + 8 * double{scales[g]} : 0;
+    needed[g] = std::max(std::fabs(double{scales[g]}), std::fabs(offsets_less_8[g]) / 8);
+  }
+  const std::vector<double> w_max = block_maxima(needed);
+  const std::vector<double> a_max = block_maxima({row_scales.begin(), row_scales.end()});
   Expected out;
   for (std::size_t g = 0; g < groups; ++g) {
     double dot = 0;
@@ -154,17 +172,21 @@ Expected exact_dot(const StoredMatrix& matrix, int n, const std::vector<float>& 
       dot += (codes[i] - 8) * row_codes[i];
     }
     const double sum = sums[2 * g] + sums[2 * g + 1];
-    const double scale = weight.of_group[g];
-    const double a = row.of_group[g];
-    const double offset = has_offsets(dtype) ? offsets[g] + 8 * scale : 0;
-    out.value += scale * a * dot + offset * a * sum;
-    out.bound += scale_error(dtype, weight, row, g) * std::fabs(dot);
-    if (dtype == DType::kQ4_1) {  // the 8 that codes are less is of the integer scale
-      out.bound += 0.501 * 8 * weight.of_block[g / 8] / kMaxIntegerScale * a * std::fabs(sum);
+    const double a = row_scales[g];
+    const double main = scales[g] * a * dot;
+    const double extra = offsets_less_8[g] * a * sum;
+    const double unit = w_max[g / 8] * unit_part(dtype);
+    out.value += main + extra;
+    // Half a step each: of the weight's integers, of the row's, and of the scales' product.
+    const double scale_error =
+        unit * a + std::fabs(scales[g]) * a_max[g / 8] / 32768 + unit * a_max[g / 8];
+    out.bound += 0.501 * scale_error * std::fabs(dot);
+    if (has_offsets(dtype)) {
+      out.bound += 0.501 * (8 * unit * a * std::fabs(sum) +
+                            (std::fabs(offsets_less_8[g]) + 8 * unit) * a_max[g / 8] / 8);
     }
-    out.bound += (static_cast<double>(groups) + 8) * kUlp *
-                 (std::fabs(scale * a * dot) + 2 * std::fabs(offset * a * sum) +
-                  16 * std::fabs(scale * a * sum));
+    const auto terms = static_cast<double>(groups / 8 + 8);
+    out.bound += terms * kUlp * (std::fabs(main) + std::fabs(extra));
   }
   return out;
 }

@@ -24,7 +24,8 @@ constexpr int kFinishRows = 12;
 constexpr int kMaxSegments = 4;
 constexpr int kMaxTerms = kUnpackedK / 16;
 constexpr int kTasksPerThread = 4;
-constexpr int kManyRows = 32;  // from here on a panel is work enough for a task of its own
+constexpr int kAheadRows = 96;  // up to here memory is worth fetching while rows are multiplied
+constexpr int kManyRows = 32;   // from here on a panel is work enough for a task of its own
 
 // What a worker owns: segments of sums of one or two panels, and a panel spread out.
 struct alignas(64) WorkerScratch {
@@ -34,6 +35,7 @@ struct alignas(64) WorkerScratch {
   std::array<float, std::size_t{kMaxTerms} * kPanelCols> offsets;
   std::array<float, std::size_t{kUnpackedFloatK} * kPanelCols> values;
   std::array<std::int16_t, std::size_t{kUnpackedK} / kGroup * kPanelCols> pair_scales;
+  std::array<std::int16_t, std::size_t{kUnpackedK} / kGroup * kPanelCols> pair_offsets;
   std::array<float, std::size_t{kUnpackedK} / kScaleBlock * kPanelCols> units;
 };
 
@@ -80,20 +82,21 @@ struct RowBlocks {
   }
 };
 
-// Rows [begin, begin + num_rows) of a job.
+// Rows [begin, begin + num_rows) of a job; begin is a multiple of kFinishRows.
 PanelJob rows_of(const PanelJob& job, std::int64_t begin, int num_rows) {
   PanelJob part = job;
   RowsView& rows = part.rows;
-  const auto advance = [begin](auto*& p, std::int64_t stride) {
-    p = p == nullptr ? p : p + begin * stride;
-  };
-  advance(rows.x, rows.x_stride);
-  advance(rows.codes, rows.code_stride);
-  advance(rows.scales, rows.group_stride);
-  advance(rows.scaled_sums, rows.group_stride);
-  advance(rows.zero_terms, rows.term_stride);
-  advance(rows.integer_scales, rows.group_stride);
-  advance(rows.units, rows.unit_stride);
+  const auto advance = [](auto*& p, std::int64_t distance) { p = p == nullptr ? p : p + distance; };
+  const std::int64_t units =
+      rows.units == nullptr ? begin : begin / kTileRows;  // that strides count
+  advance(rows.x, units * rows.x_stride);
+  advance(rows.codes, units * rows.code_stride);
+  advance(rows.scales, units * rows.group_stride);
+  advance(rows.scaled_sums, units * rows.group_stride);
+  advance(rows.zero_terms, units * (rows.units == nullptr ? rows.term_stride : rows.group_stride));
+  advance(rows.integer_scales, units * rows.group_stride);
+  advance(rows.integer_sums, units * rows.group_stride);
+  advance(rows.units, units * rows.unit_stride);
   rows.num_rows = num_rows;
   part.acc += begin * kPanelCols;
   return part;
@@ -102,11 +105,8 @@ PanelJob rows_of(const PanelJob& job, std::int64_t begin, int num_rows) {
 }  // namespace
 
 struct LinearDriver::State {
-  State(ThreadPool& pool_in, const LinearKernels& kernels_in, MemoryCounters& counters_in)
-      : pool(pool_in),
-        kernels(kernels_in),
-        counters(counters_in),
-        rows(pool_in, kernels_in, counters_in) {
+  State(ThreadPool& pool_in, const LinearKernels& kernels_in, MemoryCounters& counters)
+      : pool(pool_in), kernels(kernels_in), rows(pool_in, kernels_in, counters) {
     const auto threads = static_cast<std::size_t>(pool.num_threads());
     Result<Buffer> memory =
         allocate_counted(threads * sizeof(WorkerScratch), MemoryPart::kWorkspace, counters);
@@ -116,20 +116,8 @@ struct LinearDriver::State {
 
   ThreadPool& pool;
   const LinearKernels& kernels;
-  MemoryCounters& counters;
   LinearRows rows;
   Buffer scratch;
-  GrowingBuffer offsets_buffer;
-  float* offsets = nullptr;  // of a whole panel, for each worker
-  std::int64_t offsets_stride = 0;
-
-  void prepare(const LinearInput& input, int num_cols, const LinearRows::Needs& needs) {
-    offsets_stride = std::int64_t{num_cols + kPair - 1} / kPair * 2 * kPanelCols;
-    offsets = offsets_buffer.get<float>(
-        static_cast<std::size_t>(offsets_stride) * static_cast<std::size_t>(pool.num_threads()),
-        counters);
-    rows.prepare(input, num_cols, needs);
-  }
 
   WorkerScratch& worker(int idx) const { return scratch.as<WorkerScratch>()[idx]; }
 
@@ -203,30 +191,29 @@ struct LinearDriver::State {
       done(0, num_rows);
       return;
     }
-    const bool has_offsets = paired_layout(job.dtype).has_offsets;
     WorkerScratch& own = worker(worker_idx);
-    float* const all_offsets = offsets + worker_idx * offsets_stride;
-    UnpackedPairs panel{own.codes.data(), own.pair_scales.data(), own.units.data(), all_offsets};
-    const int begin = job.k_begin;
+    const UnpackedPairs panel{
+        own.codes.data(), own.pair_scales.data(), own.units.data(), own.pair_offsets.data()};
+    const PairedLayout layout = paired_layout(job.dtype);
+    const int tiles = (num_rows + kTileRows - 1) / kTileRows;
+    if (num_rows <= kAheadRows) {
+      job.ahead_lines = (static_cast<int>(layout.pair_bytes) / 64 + tiles - 1) / tiles;
+    }
     const int end = job.k_end;
-    if (begin == end) {  // a segment of a K of fewer than four pairs; never the last
+    if (job.k_begin == end) {  // a segment of a K of fewer than four pairs; never the last
       std::memset(job.acc, 0, static_cast<std::size_t>(num_rows) * kPanelCols * sizeof(float));
     }
     for (; job.k_begin < end; job.k_begin = job.k_end, job.fresh = false) {
       // Chunks begin and end where blocks do.
       job.k_end = std::min(end, job.k_begin / kScaleBlock * kScaleBlock + kUnpackedK);
       kernels.unpack_paired(job, panel);
-      panel.offsets += std::ptrdiff_t{job.k_end - job.k_begin} / kGroup * kPanelCols;
-      const bool last = job.k_end == end;
-      const int step = last ? kFinishRows : num_rows;
+      const int step = job.k_end == end ? kFinishRows : num_rows;
       for (int row = 0; row < num_rows; row += step) {
         PanelJob part = rows_of(job, row, std::min(step, num_rows - row));
+        part.ahead = job.panel + layout.pair_at(job.k_end / kPair) +
+                     std::ptrdiff_t{64} * job.ahead_lines * (row / kTileRows);
         kernels.dot_unpacked_paired(part, panel);
-        part.k_begin = begin;
-        if (last && has_offsets) {
-          kernels.add_offsets(part, all_offsets);
-        }
-        if (last) {
+        if (job.k_end == end) {
           done(row, part.rows.num_rows);
         }
       }
@@ -297,7 +284,7 @@ void LinearDriver::linear(const LinearInput& input, std::span<const LinearOutput
     num_planes = cpu_weight(*output.weight).num_planes;
     num_units += cpu_weight(*output.weight).num_panels();
   }
-  state_->prepare(input, num_cols, needs);
+  state_->rows.prepare(input, num_cols, needs);
   const auto run_unit = [&](int unit, RowRange range, int worker_idx) {
     const LinearOutput* output = outputs.data();
     while (unit >= cpu_weight(*output->weight).num_panels()) {
@@ -337,7 +324,7 @@ void LinearDriver::gated_linear(const LinearInput& input,
   HR_CHECK(gate_weight.num_planes == 1 && up_weight.num_planes == 1);
   needs.add(gate_weight);
   needs.add(up_weight);
-  state_->prepare(input, gate.num_cols, needs);
+  state_->rows.prepare(input, gate.num_cols, needs);
   const auto finish = activation == Activation::kSilu ? state_->kernels.finish_silu
                                                       : state_->kernels.finish_gelu_tanh;
   const auto run_unit = [&](int unit, RowRange range, int worker_idx) {

@@ -12,10 +12,9 @@
 //   scale_a, acc) float types       acc = fma(x[k], w[k], acc)
 // and for 4-bit types in the form of paired scales (paired_layout.h), over blocks of 256 k that
 // begin at multiples of 256, a block cut where the range of k ends,
-//   t = (scale_w * scale_a + 2^14) >> 15, 16-bit integers: a group's scale against its blocks'
-//   units block = sum over groups of t * sum of (q_w - 8) q_a, exact: |block| <= 8 * 8191 * 32512 <
-//   2^31 acc = fma(float(block), unit_w * unit_a, acc) off = fma(offset_w, float scale_a * sum of
-//   q_a, off), then acc + off, types with offsets
+//   t = (scale_w * scale_a + 2^14) >> 15, integers: a group's scale against the product of its
+//   units block = sum over groups of t * sum of (q_w - 8) q_a + offset_w * sum_a, exact: below 8 *
+//   2 * 4095 * 32512 < 2^31 (Q4_0: 8 * 8191 * 32512) acc = fma(float(block), unit_w * unit_a, acc)
 #pragma once
 
 #include <cstddef>
@@ -39,10 +38,11 @@ struct RowsView {
       nullptr;  // [rows, term_stride] -zero * sum of codes of each weight group
   std::int64_t group_stride = 0;
   std::int64_t term_stride = 0;
-  // Paired scales: codes in the order of PairedRow, scaled_sums and zero_terms of each group at
-  // group_stride.
-  const std::int16_t* integer_scales = nullptr;  // [rows, group_stride]
-  const float* units = nullptr;                  // [rows, unit_stride], one each 256 k
+  // Paired scales: tiles of kTileRows rows, every stride from tile to tile, PairedRow's order
+  // inside.
+  const std::int16_t* integer_scales = nullptr;
+  const std::int16_t* integer_sums = nullptr;
+  const float* units = nullptr;
   std::int64_t unit_stride = 0;
   int num_rows = 0;
 };
@@ -50,12 +50,14 @@ struct RowsView {
 // A row quantized for weights with paired scales. The groups' scales become integers against the
 // largest of 256 k, the unit: integer = min(32767, scale * (32768 / unit) to the nearest), so that
 // the largest counts as 1 in the rounded products.
+// Four rows stand in a tile; the pointers are row 0's of it with the row's own place added.
 struct PairedRow {
-  std::int8_t* codes = nullptr;  // [K / 64][8 steps][2 groups][4 k]; a missing last group is zero
-  std::int16_t* integer_scales = nullptr;  // of each group, of an even number
-  float* units = nullptr;
-  std::int32_t* zero_terms = nullptr;  // -8 * sum of codes
-  float* scaled_sums = nullptr;        // float scale * sum of codes
+  std::int8_t* codes =
+      nullptr;  // [K / 64][4 rows][8 steps][2 groups][4 k]; a missing last group is zero
+  std::int16_t* integer_scales = nullptr;  // [K / 64][4 rows][2 groups]
+  std::int16_t* integer_sums = nullptr;    // the same: scale * sum of codes * (8 / unit), rounded
+  std::int32_t* zero_terms = nullptr;      // the same: -8 * sum of codes
+  float* units = nullptr;                  // [K / 256][4 rows]
 };
 
 // acc[row, col] continues over k in [k_begin, k_end); acc is [num_rows, kPanelCols]. For quantized
@@ -67,7 +69,12 @@ struct PanelJob {
   int k_begin = 0;
   int k_end = 0;
   float* acc = nullptr;
-  bool fresh = false;  // paired scales: acc begins at 0, whatever stands there
+  // Paired scales only.
+  bool fresh = false;  // acc begins at 0, whatever stands there
+  // Packed bytes that come after this range of k: each tile of rows fetches its `ahead_lines` cache
+  // lines for each of its pairs, so that memory works while few rows are multiplied.
+  const std::byte* ahead = nullptr;
+  int ahead_lines = 0;
 };
 
 // Part of a panel spread out, for many rows: codes [k/4][kPanelCols][4], scales and offsets
@@ -81,10 +88,10 @@ struct UnpackedPanel {
 
 // The same of a panel with paired scales.
 struct UnpackedPairs {
-  std::uint8_t* codes = nullptr;   // as packed, each code a byte, eight rows a pair
-  std::int16_t* scales = nullptr;  // [pair][kPanelCols][2]
-  float* units = nullptr;          // [block][kPanelCols]
-  float* offsets = nullptr;        // [group][kPanelCols]
+  std::uint8_t* codes = nullptr;    // as packed, each code a byte, eight rows a pair
+  std::int16_t* scales = nullptr;   // [pair][kPanelCols][2]
+  float* units = nullptr;           // [block][kPanelCols]
+  std::int16_t* offsets = nullptr;  // as scales
 };
 
 // A panel's sums to an output: value = one segment, s0 + s1, or (s0 + s1) + (s2 + s3); then bias,
@@ -122,11 +129,9 @@ struct LinearKernels {
 
   // Paired scales; k_begin is a multiple of kPair, k_end too or K. Null: the tier has no such form.
   void (*quantize_paired_row)(const float* x, int dim, const PairedRow& out) = nullptr;
-  void (*dot_paired)(const PanelJob& job) = nullptr;  // a whole segment, offsets too; fresh
+  void (*dot_paired)(const PanelJob& job) = nullptr;  // a whole segment, fresh
   void (*unpack_paired)(const PanelJob& job, const UnpackedPairs& out) = nullptr;
   void (*dot_unpacked_paired)(const PanelJob& job, const UnpackedPairs& panel) = nullptr;
-  // acc += the offsets' part of [k_begin, k_end); offsets are [group][kPanelCols] from k_begin.
-  void (*add_offsets)(const PanelJob& job, const float* offsets) = nullptr;
 
   void (*finish)(const FinishJob& job) = nullptr;
   void (*finish_silu)(const FinishJob& job) = nullptr;       // out = silu(gate) * up

@@ -173,37 +173,40 @@ void LinearRows::quantize(const float* x, const Needs& needs, int code_row) cons
 }
 
 PairedRow LinearRows::PairedRows::row(std::int64_t idx) const {
-  return {.codes = first.codes + idx * code_stride,
-          .integer_scales = first.integer_scales + idx * group_stride,
-          .units = first.units + idx * unit_stride,
-          .zero_terms = first.zero_terms + idx * group_stride,
-          .scaled_sums = first.scaled_sums + idx * group_stride};
+  const std::int64_t tile = idx / kTileRows;
+  const std::int64_t own = idx % kTileRows;
+  return {.codes = first.codes + tile * code_stride + own * kPair,
+          .integer_scales = first.integer_scales + tile * group_stride + own * 2,
+          .integer_sums = first.integer_sums + tile * group_stride + own * 2,
+          .zero_terms = first.zero_terms + tile * group_stride + own * 2,
+          .units = first.units + tile * unit_stride + own};
 }
 
 void LinearRows::reserve_paired(std::size_t num_rows) {
   const std::int64_t pairs = (num_cols_ + kPair - 1) / kPair;
-  paired_.code_stride = pairs * kPair + kCodePadding;
-  paired_.group_stride = 2 * pairs;
-  paired_.unit_stride = (pairs + kPairsPerBlock - 1) / kPairsPerBlock;
-  const std::size_t groups = num_rows * static_cast<std::size_t>(paired_.group_stride);
-  const std::size_t units = num_rows * static_cast<std::size_t>(paired_.unit_stride);
-  const std::size_t codes = num_rows * static_cast<std::size_t>(paired_.code_stride);
+  paired_.code_stride = pairs * kPair * kTileRows + kCodePadding;
+  paired_.group_stride = 2 * pairs * kTileRows;
+  paired_.unit_stride = (pairs + kPairsPerBlock - 1) / kPairsPerBlock * kTileRows;
+  const std::size_t tiles = (num_rows + kTileRows - 1) / kTileRows;
+  const std::size_t groups = tiles * static_cast<std::size_t>(paired_.group_stride);
+  const std::size_t units = tiles * static_cast<std::size_t>(paired_.unit_stride);
+  const std::size_t codes = tiles * static_cast<std::size_t>(paired_.code_stride);
   paired_.first = {.codes = paired_.codes.get<std::int8_t>(codes, counters_),
                    .integer_scales = paired_.integer_scales.get<std::int16_t>(groups, counters_),
-                   .units = paired_.units.get<float>(units, counters_),
+                   .integer_sums = paired_.integer_sums.get<std::int16_t>(groups, counters_),
                    .zero_terms = paired_.zero_terms.get<std::int32_t>(groups, counters_),
-                   .scaled_sums = paired_.scaled_sums.get<float>(groups, counters_)};
+                   .units = paired_.units.get<float>(units, counters_)};
 }
 
 RowsView LinearRows::paired_view(std::int64_t begin, int num_rows) const {
+  HR_DCHECK(begin % kTileRows == 0);
   const PairedRow row = paired_.row(begin);
   return {.codes = row.codes,
           .code_stride = paired_.code_stride,
-          .scaled_sums = row.scaled_sums,
           .zero_terms = row.zero_terms,
           .group_stride = paired_.group_stride,
-          .term_stride = paired_.group_stride,
           .integer_scales = row.integer_scales,
+          .integer_sums = row.integer_sums,
           .units = row.units,
           .unit_stride = paired_.unit_stride,
           .num_rows = num_rows};

@@ -58,8 +58,8 @@ class LinearRows {
  private:
   // Rows for weights with paired scales.
   struct PairedRows {
-    GrowingBuffer codes, integer_scales, units, zero_terms, scaled_sums;
-    PairedRow first;  // row 0; the next ones follow at the strides
+    GrowingBuffer codes, integer_scales, integer_sums, zero_terms, units;
+    PairedRow first;  // row 0; the next tiles follow at the strides
     std::int64_t code_stride = 0;
     std::int64_t group_stride = 0;
     std::int64_t unit_stride = 0;

@@ -2,8 +2,10 @@
 #include "kernels/cpu/paired_pack.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/cpu/paired_layout.h"
 #include "quant/block_formats.h"
@@ -28,33 +30,39 @@ T load(const std::byte* at) {
 struct ColumnBlock {
   int num_groups = 0;
   std::array<std::uint8_t, kScaleBlock> codes{};
-  float header[2] = {};  // unit, or d and dmin
-  std::array<std::int16_t, 8> scales{};
-  std::array<float, 8> offsets{};
+  float unit = 0;
+  float d = 0;  // Q4_K
+  float dmin = 0;
+  std::array<int, 8> scales{};  // of Q4_K the file's sc and m
+  std::array<int, 8> offsets{};
 };
 
-// Scales become integers against the largest of their block.
+// Scales and offsets become integers against what the largest of their block needs.
 void read_legacy(DType dtype, const std::byte* src, ColumnBlock& block) {
   std::array<float, 8> scales{};
+  std::array<float, 8> offsets{};
   unpack_affine_row(dtype,
                     src,
                     std::int64_t{block.num_groups} * kGroup,
                     block.codes.data(),
                     scales.data(),
-                    block.offsets.data());
+                    offsets.data());
+  const bool has_offsets = paired_layout(dtype).has_offsets;
   float largest = 0;
   bool finite = true;
-  for (const float scale : scales) {
-    finite = finite && std::isfinite(scale);
-    largest = std::max(largest, std::fabs(scale));
+  for (std::size_t g = 0; g < scales.size(); ++g) {
+    offsets[g] = has_offsets ? offsets[g] / 8 + scales[g] : 0;  // of the codes less 8
+    finite = finite && std::isfinite(scales[g]) && std::isfinite(offsets[g]);
+    largest = std::max({largest, std::fabs(scales[g]), std::fabs(offsets[g])});
   }
   if (!finite) {  // a broken file's outputs are not numbers
-    block.header[0] = std::nanf("");
+    block.unit = std::nanf("");
     return;
   }
-  block.header[0] = largest / static_cast<float>(kMaxIntegerScale);
+  block.unit = largest / static_cast<float>(has_offsets ? kMaxIntegerScale : kMaxScaleAlone);
   for (std::size_t g = 0; g < scales.size() && largest > 0; ++g) {
-    block.scales[g] = static_cast<std::int16_t>(std::nearbyint(scales[g] / block.header[0]));
+    block.scales[g] = static_cast<int>(std::nearbyint(scales[g] / block.unit));
+    block.offsets[g] = static_cast<int>(std::nearbyint(offsets[g] / block.unit));
   }
 }
 
@@ -63,11 +71,24 @@ void read_k_type(DType dtype, const std::byte* src, ColumnBlock& block) {
   std::array<std::int8_t, 8> scales{};
   std::array<std::uint8_t, 8> mins{};
   unpack_integer_scales_row(
-      dtype, src, kScaleBlock, {block.header, scales.data(), block.header + 1, mins.data()});
+      dtype, src, kScaleBlock, {&block.d, scales.data(), &block.dmin, mins.data()});
+  float largest = 0;
   for (std::size_t g = 0; g < scales.size(); ++g) {
     block.scales[g] = scales[g];
     block.offsets[g] = mins[g];
+    const float scale = block.d * static_cast<float>(scales[g]);
+    const float offset = scale - block.dmin / 8 * static_cast<float>(mins[g]);
+    largest = std::max({largest, std::fabs(scale), std::fabs(offset)});
   }
+  if (!std::isfinite(block.d) || !std::isfinite(block.dmin)) {
+    block.unit = std::numeric_limits<float>::infinity();
+    return;
+  }
+  int exponent = 0;
+  if (largest > 0) {
+    std::frexp(largest / static_cast<float>(kMaxIntegerScale), &exponent);  // below 2^exponent
+  }
+  block.unit = std::ldexp(1.0F, exponent);
 }
 
 void store_numbers(const PairedLayout& layout,
@@ -77,16 +98,16 @@ void store_numbers(const PairedLayout& layout,
                    std::byte* at) {
   for (int g = 0; g < 2; ++g) {
     const auto idx = static_cast<std::size_t>(2 * pair + g);
-    std::byte* offset = at + layout.offsets_at;
+    std::byte* offsets = at + layout.offsets_at;
+    const std::ptrdiff_t place = 2 * col + g;
     if (layout.has_byte_scales) {
-      at[2 * col + g] = static_cast<std::byte>(block.scales[idx]);
-      offset[g * kPanelCols + col] =
-          static_cast<std::byte>(static_cast<std::uint8_t>(block.offsets[idx]));
+      at[place] = static_cast<std::byte>(block.scales[idx]);
+      offsets[place] = static_cast<std::byte>(block.offsets[idx]);
       continue;
     }
-    store(at + 4 * col + std::ptrdiff_t{2} * g, block.scales[idx]);
+    store(at + 2 * place, static_cast<std::int16_t>(block.scales[idx]));
     if (layout.has_offsets) {
-      store(offset + 2 * (g * kPanelCols + col), f32_to_f16(block.offsets[idx]));
+      store(offsets + 2 * place, static_cast<std::int16_t>(block.offsets[idx]));
     }
   }
 }
@@ -99,10 +120,12 @@ void store_column(DType dtype,
   const PairedLayout layout = paired_layout(dtype);
   std::byte* header = panel + layout.header_at(first_pair);
   if (layout.has_byte_scales) {
-    store(header + 2 * col, f32_to_f16(block.header[0]));
-    store(header + 2 * (kPanelCols + col), f32_to_f16(block.header[1]));
+    store(header + 2 * col, f32_to_f16(block.d));
+    store(header + 2 * (kPanelCols + col), f32_to_f16(block.dmin));
+    header[4 * kPanelCols + col] =
+        static_cast<std::byte>(std::bit_cast<std::uint32_t>(block.unit) >> 23);
   } else {
-    store(header + 4 * col, block.header[0]);
+    store(header + 4 * col, block.unit);
   }
   for (int pair = 0; pair < (block.num_groups + 1) / 2; ++pair) {
     std::byte* at = panel + layout.pair_at(first_pair + pair);
@@ -126,7 +149,7 @@ void store_column(DType dtype,
 std::size_t paired_panel_bytes(DType dtype, int num_cols) {
   const int pairs = (num_cols + kPair - 1) / kPair;
   const int blocks = (pairs + kPairsPerBlock - 1) / kPairsPerBlock;
-  return static_cast<std::size_t>(blocks * kPairedHeaderBytes +
+  return static_cast<std::size_t>(blocks * paired_layout(dtype).header_bytes +
                                   pairs * paired_layout(dtype).pair_bytes);
 }
 
@@ -161,22 +184,28 @@ PairedColumn read_paired_column(DType dtype,
     out.codes[static_cast<std::size_t>(k)] =
         static_cast<std::uint8_t>(step < 4 ? both & 15U : both >> 4);
   }
-  const std::byte* offset = pair + layout.offsets_at;
-  float least = 0;
-  if (layout.has_byte_scales) {
-    out.unit = f16_to_f32(load<std::uint16_t>(header + 2 * col)) / 128;
-    out.scale = 128 * std::to_integer<int>(pair[2 * col + g]);
-    const float dmin = f16_to_f32(load<std::uint16_t>(header + 2 * (kPanelCols + col)));
-    least = -(dmin * static_cast<float>(std::to_integer<int>(offset[g * kPanelCols + col])));
-  } else {
+  const std::byte* offsets = pair + layout.offsets_at;
+  const std::ptrdiff_t place = 2 * col + g;
+  if (!layout.has_byte_scales) {
     out.unit = load<float>(header + 4 * col);
-    out.scale = load<std::int16_t>(pair + 4 * col + 2 * g);
-    if (layout.has_offsets) {
-      least = f16_to_f32(load<std::uint16_t>(offset + 2 * (g * kPanelCols + col)));
-    }
+    out.scale = load<std::int16_t>(pair + 2 * place);
+    out.offset = layout.has_offsets ? load<std::int16_t>(offsets + 2 * place) : 0;
+    return out;
   }
-  out.offset =
-      layout.has_offsets ? std::fma(8 * out.unit, static_cast<float>(out.scale), least) : 0;
+  const auto exponent = std::to_integer<std::uint32_t>(header[4 * kPanelCols + col]);
+  out.unit = std::bit_cast<float>(exponent << 23);
+  if (!std::isfinite(out.unit)) {
+    out.scale = kMaxIntegerScale;
+    return out;
+  }
+  const float inverse = std::bit_cast<float>((254 - exponent) << 23);
+  const float d = f16_to_f32(load<std::uint16_t>(header + 2 * col)) * inverse;
+  const float dmin =
+      f16_to_f32(load<std::uint16_t>(header + 2 * (kPanelCols + col))) * (inverse / 8);
+  const float scale = d * static_cast<float>(std::to_integer<int>(pair[place]));
+  const auto m = static_cast<float>(std::to_integer<int>(offsets[place]));
+  out.scale = static_cast<int>(std::nearbyint(scale));
+  out.offset = static_cast<int>(std::nearbyint(std::fma(-dmin, m, scale)));
   return out;
 }
 

@@ -57,7 +57,6 @@ constexpr LinearKernels kKernels = {.tier = "avx512vnni",
                                     .dot_paired = dot_paired,
                                     .unpack_paired = unpack_paired,
                                     .dot_unpacked_paired = dot_unpacked_paired,
-                                    .add_offsets = add_offsets,
                                     .finish = finish,
                                     .finish_silu = finish_silu,
                                     .finish_gelu_tanh = finish_gelu_tanh};

@@ -12,7 +12,6 @@ void quantize_paired_row(const float* x, int dim, const PairedRow& out);
 void dot_paired(const PanelJob& job);
 void unpack_paired(const PanelJob& job, const UnpackedPairs& out);
 void dot_unpacked_paired(const PanelJob& job, const UnpackedPairs& panel);
-void add_offsets(const PanelJob& job, const float* offsets);
 void dot_float(const PanelJob& job);
 void unpack_float(const PanelJob& job, float* values);
 void normalize_row(const float* x, const float* weight, float eps, int dim, float* y);

@@ -60,64 +60,61 @@ HR_INLINE __m128i quantize_pair(const float* x, const float* inverses, std::int8
   return _mm_add_epi32(two, _mm_unpackhi_epi64(two, two));
 }
 
-// 256 values of x; every array of `out` has room for a whole block.
-HR_INLINE void quantize_block(const float* x, const PairedRow& out) {
+HR_INLINE void round_to_16_bits(__m256 values, std::int32_t* out) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
+                   _mm256_cvtsepi32_epi16(_mm256_cvtps_epi32(values)));
+}
+
+// The first num_pairs of a block of x, which has room for all.
+HR_INLINE void quantize_block(const float* x, std::ptrdiff_t num_pairs, const PairedRow& out) {
   const __m256 maxima = group_maxima(x);
   const __mmask8 some = _mm256_cmp_ps_mask(maxima, _mm256_set1_ps(1e-30F), _CMP_GE_OQ);
   const __m256 scales = _mm256_maskz_div_ps(some, maxima, _mm256_set1_ps(127.0F));
   alignas(32) float inverses[kGroupsPerBlock];
   _mm256_store_ps(inverses, _mm256_maskz_div_ps(some, _mm256_set1_ps(127.0F), maxima));
-  alignas(32) std::int32_t sums[kGroupsPerBlock];
-#pragma GCC unroll 4
-  for (std::ptrdiff_t pair = 0; pair < kPairsPerBlock; ++pair) {
-    const __m128i both =
-        quantize_pair(x + pair * kPair, inverses + 2 * pair, out.codes + pair * kPair);
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(sums + 2 * pair), both);
-  }
   const float largest = largest_of(scales);
-  const float factor = largest > 0 ? 32768.0F / largest : 0.0F;
+  const float scale_factor = largest > 0 ? 32768.0F / largest : 0.0F;
+  const float sum_factor = largest > 0 ? 8.0F / largest : 0.0F;
   *out.units = largest;
-  const __m256i integers = _mm256_cvtps_epi32(_mm256_mul_ps(scales, _mm256_set1_ps(factor)));
+  alignas(32) std::int32_t sums[kGroupsPerBlock] = {};
+  for (std::ptrdiff_t pair = 0; pair < num_pairs; ++pair) {
+    const std::ptrdiff_t at = pair * kTileRows;
+    const __m128i both =
+        quantize_pair(x + pair * kPair, inverses + 2 * pair, out.codes + at * kPair);
+    const __m128i zero_terms = _mm_sub_epi32(_mm_setzero_si128(), _mm_slli_epi32(both, 3));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(sums + 2 * pair), both);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(out.zero_terms + 2 * at), zero_terms);
+  }
   const __m256i all = _mm256_load_si256(reinterpret_cast<const __m256i*>(sums));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(out.integer_scales),
-                   _mm256_cvtsepi32_epi16(integers));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out.zero_terms),
-                      _mm256_sub_epi32(_mm256_setzero_si256(), _mm256_slli_epi32(all, 3)));
-  _mm256_storeu_ps(out.scaled_sums, _mm256_mul_ps(scales, _mm256_cvtepi32_ps(all)));
-}
-
-// A block cut by the end of the row, through a whole one; an even number of groups is written.
-void quantize_rest(const float* x, std::ptrdiff_t num_groups, const PairedRow& out) {
-  float values[kScaleBlock] = {};
-  std::int8_t codes[kScaleBlock];
-  std::int16_t integer_scales[kGroupsPerBlock];
-  std::int32_t zero_terms[kGroupsPerBlock];
-  float scaled_sums[kGroupsPerBlock];
-  __builtin_memcpy(values, x, static_cast<std::size_t>(num_groups) * kGroup * sizeof(float));
-  quantize_block(values, {codes, integer_scales, out.units, zero_terms, scaled_sums});
-  const auto even = static_cast<std::size_t>(num_groups + num_groups % 2);
-  __builtin_memcpy(out.codes, codes, even * kGroup);
-  __builtin_memcpy(out.integer_scales, integer_scales, even * sizeof(integer_scales[0]));
-  __builtin_memcpy(out.zero_terms, zero_terms, even * sizeof(zero_terms[0]));
-  __builtin_memcpy(out.scaled_sums, scaled_sums, even * sizeof(scaled_sums[0]));
+  const __m256 scaled_sums = _mm256_mul_ps(scales, _mm256_cvtepi32_ps(all));
+  std::int32_t integer_scales[kPairsPerBlock];  // two of 16 bits each
+  std::int32_t integer_sums[kPairsPerBlock];
+  round_to_16_bits(_mm256_mul_ps(scales, _mm256_set1_ps(scale_factor)), integer_scales);
+  round_to_16_bits(_mm256_mul_ps(scaled_sums, _mm256_set1_ps(sum_factor)), integer_sums);
+  for (std::ptrdiff_t pair = 0; pair < num_pairs; ++pair) {
+    const std::ptrdiff_t at = 2 * pair * kTileRows;
+    __builtin_memcpy(out.integer_scales + at, integer_scales + pair, sizeof(integer_scales[0]));
+    __builtin_memcpy(out.integer_sums + at, integer_sums + pair, sizeof(integer_sums[0]));
+  }
 }
 
 }  // namespace
 
 void quantize_paired_row(const float* x, int dim, const PairedRow& out) {
-  const std::ptrdiff_t groups = dim / kGroup;
   PairedRow at = out;
-  std::ptrdiff_t g = 0;
-  for (; g + kGroupsPerBlock <= groups; g += kGroupsPerBlock) {
-    quantize_block(x + g * kGroup, at);
-    at.codes += kScaleBlock;
-    at.integer_scales += kGroupsPerBlock;
-    at.units += 1;
-    at.zero_terms += kGroupsPerBlock;
-    at.scaled_sums += kGroupsPerBlock;
+  std::ptrdiff_t k = 0;
+  for (; k + kScaleBlock <= dim; k += kScaleBlock) {
+    quantize_block(x + k, kPairsPerBlock, at);
+    at.codes += kScaleBlock * kTileRows;
+    at.integer_scales += kGroupsPerBlock * kTileRows;
+    at.integer_sums += kGroupsPerBlock * kTileRows;
+    at.zero_terms += kGroupsPerBlock * kTileRows;
+    at.units += kTileRows;
   }
-  if (g < groups) {
-    quantize_rest(x + g * kGroup, groups - g, at);
+  if (k < dim) {
+    float values[kScaleBlock] = {};
+    __builtin_memcpy(values, x + k, static_cast<std::size_t>(dim - k) * sizeof(float));
+    quantize_block(values, (dim - k + kPair - 1) / kPair, at);
   }
 }
 
