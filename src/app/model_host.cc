@@ -40,6 +40,13 @@ Status check_flags(const EngineFlags& flags) {
   if (flags.tp != 1) {
     return usage("tp", fmt::format("--tp {}: this build runs a model on one device", flags.tp));
   }
+  if (!batching_kind(flags.batching)) {
+    return usage("batching",
+                 fmt::format("--batching {}: it is {}", flags.batching, kBatchingNames));
+  }
+  if (flags.batch_delay_ms < 0 || flags.batch_delay_ms > 60000) {
+    return usage("batch-delay-ms", "--batch-delay-ms must be in [0, 60000]");
+  }
   if (flags.max_batch < 1 || flags.max_batch > 4096) {
     return usage("max-batch", "--max-batch must be in [1, 4096]");
   }
@@ -114,6 +121,15 @@ void EngineFlags::add_to(CLI::App& command) {
   command.add_option("--kv-memory", kv_memory, "bytes for KV, as 512M or 4G, or auto")
       ->capture_default_str();
   command.add_option("--max-batch", max_batch, "most sequences at once")->capture_default_str();
+  command
+      .add_option(
+          "--batching", batching, fmt::format("how sequences share steps: {}", kBatchingNames))
+      ->capture_default_str();
+  command
+      .add_option("--batch-delay-ms",
+                  batch_delay_ms,
+                  "static and dynamic: how long the first of a batch waits for it to fill")
+      ->capture_default_str();
   command.add_option("--max-step-tokens", max_step_tokens, "most rows of a step")
       ->capture_default_str();
   command.add_option("--prefix-cache", prefix_cache, "on or off")->capture_default_str();
@@ -184,15 +200,16 @@ Result<std::unique_ptr<ModelHost>> ModelHost::load(
   SchedulerLimits scheduler = settings.scheduler;
   scheduler.max_sequences = flags.max_batch;
   scheduler.max_step_tokens = flags.max_step_tokens;
+  scheduler.batch_delay = std::chrono::milliseconds(flags.batch_delay_ms);
   scheduler.max_logit_rows = loaded.runner->limits().max_logit_rows;
   Engine::Parts parts{.runner = std::move(loaded.runner),
                       .kv = std::move(loaded.kv),
-                      .policy = make_continuous_policy(scheduler),
                       .tokenizer = host->tokenizer_,
                       .metrics = settings.metrics,
                       .clock = std::make_shared<SteadyClock>()};
   EngineOptions options;
   options.scheduler = scheduler;
+  options.batching = *batching_kind(flags.batching);
   options.max_queue = settings.max_queue;
   options.queue_timeout = settings.queue_timeout;
   host->engine_ = std::make_unique<Engine>(std::move(parts), options);

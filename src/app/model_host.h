@@ -26,6 +26,8 @@ struct EngineFlags {
   std::string kv_memory = "auto";
   int max_batch = 32;
   int max_step_tokens = 512;
+  std::string batching = "continuous";
+  int batch_delay_ms = 50;
   std::string prefix_cache = "on";
   std::string weights = "as-is";
   std::string draft = "off";

@@ -20,8 +20,8 @@ struct ServeOptions {
   std::string host = "127.0.0.1";
   int port = 8080;
   std::string api_key_file;
+  std::string admin_key_file;
   std::string served_name;
-  std::string batching = "continuous";
   int max_queue = 256;
   int queue_timeout_ms = 0;
   int request_timeout_ms = 0;
@@ -34,7 +34,7 @@ struct ServeOptions {
   EngineFlags engine;
 };
 
-Result<std::vector<std::string>> read_api_keys(const std::string& path) {
+Result<std::vector<std::string>> read_keys(std::string_view flag, const std::string& path) {
   std::vector<std::string> keys;
   if (path.empty()) {
     return keys;
@@ -48,8 +48,7 @@ Result<std::vector<std::string>> read_api_keys(const std::string& path) {
     at = end;
   }
   if (keys.empty()) {
-    return make_error(
-        ErrorCode::kInvalidArgument, "--api-key-file {}: no key in it, one a line", path);
+    return make_error(ErrorCode::kInvalidArgument, "{} {}: no key in it, one a line", flag, path);
   }
   return keys;
 }
@@ -64,13 +63,9 @@ Result<ServerOptions> server_options(const ServeOptions& options) {
   server.request_timeout = std::chrono::milliseconds(options.request_timeout_ms);
   server.log_format = options.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
   server.log_sink = [](std::string_view line) { fmt::print(stderr, "{}\n", line); };
-  HR_ASSIGN_OR_RETURN(server.api_keys, read_api_keys(options.api_key_file));
+  HR_ASSIGN_OR_RETURN(server.api_keys, read_keys("--api-key-file", options.api_key_file));
+  HR_ASSIGN_OR_RETURN(server.admin_keys, read_keys("--admin-key-file", options.admin_key_file));
   HR_ASSIGN_OR_RETURN(server.max_body_bytes, parse_bytes(options.max_body));
-  if (options.batching != "continuous") {
-    return make_error(ErrorCode::kInvalidArgument,
-                      "--batching {}: this build batches continuously",
-                      options.batching);
-  }
   return server;
 }
 
@@ -204,8 +199,10 @@ void add_serve_command(CLI::App& app, Action& action) {
   command->add_option("--port", options->port, "0: any free one")->capture_default_str();
   command->add_option(
       "--api-key-file", options->api_key_file, "keys that clients must show, one a line");
+  command->add_option("--admin-key-file",
+                      options->admin_key_file,
+                      "keys for /admin, one a line (default: no such routes)");
   command->add_option("--served-name", options->served_name, "the model's name in the API");
-  command->add_option("--batching", options->batching, "continuous")->capture_default_str();
   command
       ->add_option("--max-queue", options->max_queue, "requests that may wait; one more gets 429")
       ->check(at_least(0))

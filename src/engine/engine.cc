@@ -69,7 +69,8 @@ class Engine::Impl {
         options_(options),
         runner_context_(parts_.runner->limits().max_context),
         max_context_(max_kv_tokens(*parts_.kv, options.scheduler.max_step_tokens, runner_context_)),
-        mailbox_(std::make_shared<Mailbox>(options.max_queue, options.scheduler.max_sequences)),
+        mailbox_(std::make_shared<Mailbox>(
+            options.max_queue, options.scheduler.max_sequences, options.batching)),
         loop_(parts_, options, *mailbox_, max_context_) {
     const RunnerLimits& limits = parts_.runner->limits();
     HR_CHECK(options.scheduler.max_step_tokens <= limits.max_rows);
@@ -114,6 +115,20 @@ class Engine::Impl {
     HR_ASSIGN_OR_RETURN(const SequenceId id, mailbox_->submit(std::move(spec), ring));
     return std::unique_ptr<RequestHandle>(std::make_unique<Handle>(id, std::move(ring), mailbox_));
   }
+
+  Status set_batching(std::string_view name) {
+    const std::optional<BatchingKind> kind = batching_kind(name);
+    if (!kind) {
+      Error error =
+          make_error(ErrorCode::kInvalidArgument, "batching '{}': it is {}", name, kBatchingNames);
+      error.param = "batching";
+      return error;
+    }
+    mailbox_->set_batching(*kind);
+    return {};
+  }
+
+  std::string_view batching() const { return name_of(mailbox_->batching()); }
 
   bool drain(Duration timeout) {
     mailbox_->close();
@@ -213,6 +228,8 @@ Result<std::unique_ptr<RequestHandle>> Engine::submit(RequestSpec spec) {
   return impl_->submit(std::move(spec));
 }
 bool Engine::drain(Duration timeout) { return impl_->drain(timeout); }
+Status Engine::set_batching(std::string_view name) { return impl_->set_batching(name); }
+std::string_view Engine::batching() const { return impl_->batching(); }
 EngineStats Engine::stats() const { return impl_->stats(); }
 std::vector<StepRecord> Engine::step_records() const { return impl_->step_records(); }
 int Engine::max_context() const { return impl_->max_context(); }

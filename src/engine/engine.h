@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -27,6 +28,7 @@ namespace headrace {
 
 struct EngineOptions {
   SchedulerLimits scheduler;
+  BatchingKind batching = BatchingKind::kContinuous;
   int max_queue = 256;          // requests that wait; one more is refused (kExhausted)
   int event_ring = 256;         // events a client may leave unread before its sequence is parked
   Duration queue_timeout{0};    // 0: none. For requests that never ran
@@ -41,11 +43,16 @@ struct StepRecord {
   std::uint64_t step = 0;
   int num_rows = 0;
   int num_prefill_rows = 0;
+  int num_padding_rows = 0;  // computed for no one (static batching)
   int num_sequences = 0;
+  int num_running = 0;        // after it
   int num_preempted = 0;
   int num_started = 0;
   int num_cached_tokens = 0;  // prefix hits of the sequences it started
   bool given_up = false;      // its rows were not computed
+  // After the step: places for tokens in the blocks that tables hold, and how many hold one.
+  std::int64_t held_kv_slots = 0;
+  std::int64_t live_kv_tokens = 0;
   Duration duration{0};
 };
 
@@ -65,7 +72,6 @@ class Engine {
   struct Parts {
     std::unique_ptr<StepRunner> runner;
     std::unique_ptr<KvManager> kv;
-    std::unique_ptr<BatchingPolicy> policy;
     std::shared_ptr<const Tokenizer> tokenizer;
     std::shared_ptr<Metrics> metrics;  // may be null
     std::shared_ptr<const Clock> clock;
@@ -86,6 +92,11 @@ class Engine {
   // No new requests; returns when all have ended or `timeout` has passed (then the rest is
   // cancelled): true if all ended.
   bool drain(Duration timeout);
+
+  // Another policy, by its name, from the next step on; what runs goes on. kInvalidArgument: there
+  // is none of this name.
+  Status set_batching(std::string_view name);
+  std::string_view batching() const;
 
   EngineStats stats() const;
   std::vector<StepRecord> step_records() const;

@@ -40,7 +40,6 @@ inline std::unique_ptr<Engine> make_engine(const EngineSetup& setup) {
                                         setup.num_blocks,
                                         setup.tokens_per_block,
                                         setup.prefix_cache),
-      .policy = make_continuous_policy(limits),
       .tokenizer = make_byte_tokenizer(setup.words),
       .metrics = setup.metrics,
       .clock = setup.clock,

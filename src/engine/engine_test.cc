@@ -525,5 +525,66 @@ TEST(Engine, ScoringAloneGeneratesNothing) {
   EXPECT_EQ(answer.last().usage.completion_tokens, 0);
 }
 
+TEST(EngineBatching, AStaticBatchWaitsForItsDelayAndNoLonger) {
+  auto clock = std::make_shared<ManualClock>();
+  EngineSetup setup;
+  setup.clock = clock;
+  setup.options.batching = BatchingKind::kStatic;
+  setup.options.scheduler.batch_delay = std::chrono::milliseconds(50);
+  const auto engine = make_engine(setup);
+  auto handle = engine->submit(greedy(bytes_of("abc"), 2));
+  ASSERT_TRUE(handle.ok());
+  EXPECT_TRUE(engine->step());  // takes it
+  EXPECT_FALSE(engine->step());
+  EXPECT_EQ(engine->stats().waiting, 1);
+  clock->advance(std::chrono::milliseconds(49));
+  EXPECT_FALSE(engine->step());
+  clock->advance(std::chrono::milliseconds(1));
+  EXPECT_TRUE(engine->step());
+  EXPECT_EQ(engine->stats().running, 1);
+  EXPECT_EQ(finish(*engine, **handle).tokens.size(), 2U);
+}
+
+TEST(EngineBatching, ADrainingEngineDoesNotWaitForAFullerBatch) {
+  EngineSetup setup;
+  setup.options.batching = BatchingKind::kDynamic;
+  setup.options.scheduler.batch_delay = std::chrono::hours(1);
+  const auto engine = make_engine(setup);
+  auto handle = engine->submit(greedy(bytes_of("abc"), 2));
+  ASSERT_TRUE(handle.ok());
+  EXPECT_TRUE(engine->drain(std::chrono::hours(2)));
+  Answer answer;
+  answer.read(**handle);
+  EXPECT_EQ(answer.last().finish, FinishReason::kLength);
+}
+
+TEST(EngineBatching, AStaticBatchComputesPaddingThatNoOneSees) {
+  EngineSetup setup;
+  setup.options.batching = BatchingKind::kStatic;
+  setup.options.scheduler.batch_delay = Duration{0};
+  setup.options.scheduler.max_sequences = 2;
+  const auto engine = make_engine(setup);
+  auto one = engine->submit(greedy(bytes_of("abc"), 1));
+  auto two = engine->submit(greedy(bytes_of("abcdefgh"), 4));
+  ASSERT_TRUE(one.ok() && two.ok());
+  EXPECT_EQ(finish(*engine, **two).last().usage.completion_tokens, 4);
+  int num_padding = 0;
+  for (const StepRecord& record : engine->step_records()) {
+    num_padding += record.num_padding_rows;
+  }
+  EXPECT_EQ(num_padding, 5 + 3);  // of the prompt, and beside the three decode steps of the longer
+}
+
+TEST(EngineBatching, ItIsSwitchedByName) {
+  const auto engine = make_engine({});
+  EXPECT_EQ(engine->batching(), "continuous");
+  EXPECT_TRUE(engine->set_batching("dynamic"));
+  EXPECT_EQ(engine->batching(), "dynamic");
+  const Status refused = engine->set_batching("magic");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(refused.error().param, "batching");
+}
+
 }  // namespace
 }  // namespace headrace

@@ -77,7 +77,7 @@ void ModelRunner::fill(std::span<const SequenceRows> rows, const KvManager& kv) 
     const auto n = static_cast<int>(rows[s].tokens.size());
     HR_CHECK(n > 0 && num_rows_ + n <= limits_.max_rows &&
              rows[s].num_computed + n <= limits_.max_context);
-    HR_CHECK(rows[s].num_logits <= n &&
+    HR_CHECK(rows[s].num_logits <= (rows[s].table == kNoTable ? 0 : n) &&
              num_logit_rows_ + rows[s].num_logits <= limits_.max_logit_rows);
     host_[arrays_.query_offsets + s] = num_rows_;
     host_[arrays_.context_lens + s] = rows[s].num_computed + n;
@@ -107,7 +107,9 @@ void ModelRunner::fill_group(std::span<const SequenceRows> rows,
   std::int32_t* const tables = host_.data() + arrays_.block_tables + g * rows.size() * max_blocks;
   std::size_t row = 0;
   for (std::size_t s = 0; s < rows.size(); ++s) {
-    const std::span<const BlockId> held = kv.blocks(rows[s].table, group_idx);
+    const bool padding = rows[s].table == kNoTable;
+    const std::span<const BlockId> held =
+        padding ? std::span<const BlockId>{} : kv.blocks(rows[s].table, group_idx);
     const std::span<const BlockId> blocks = held.first(std::min(held.size(), max_blocks));
     std::int32_t* const table = tables + s * max_blocks;
     std::transform(blocks.begin(), blocks.end(), table, [](BlockId id) { return id.value; });
@@ -115,7 +117,7 @@ void ModelRunner::fill_group(std::span<const SequenceRows> rows,
     const int end = rows[s].num_computed + static_cast<int>(rows[s].tokens.size());
     for (int position = rows[s].num_computed; position < end; ++position) {
       const std::int32_t block = table[position / kBlockTokens];
-      HR_CHECK(block != 0);
+      HR_CHECK(block != 0 || padding);
       slots[row++] = block * kBlockTokens + position % kBlockTokens;
     }
   }

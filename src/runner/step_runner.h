@@ -13,11 +13,15 @@
 
 namespace headrace {
 
+// Padding has no table: its K and V go to the dummy block, and no one reads what it computes.
+inline constexpr TableId kNoTable{-1};
+
 // One sequence's part of a step: tokens at positions num_computed, num_computed + 1, ...
 struct SequenceRows {
   std::span<const TokenId> tokens;  // at least one
   int num_computed = 0;
-  TableId table;       // block lists are read from the KvManager; room is reserved
+  TableId table;       // kNoTable: padding, without logits. Else block lists are read from the
+                       // KvManager; room is reserved
   int num_logits = 0;  // logits of the last n rows; 0: none
 };
 

@@ -1,116 +1,16 @@
-#include <algorithm>
-#include <deque>
-#include <numeric>
-#include <string>
-#include <vector>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "sched/policy.h"
+#include "sched/policy_fixture.h"
 
 namespace headrace {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr int kBlock = 4;
-
-// The engine's part in small: the lists, and a plan applied to them.
-class Lists {
- public:
-  Lists(const SchedulerLimits& limits, int num_blocks) : kv({{}}, num_blocks, kBlock, true) {
-    policy_ = make_continuous_policy(limits);
-  }
-
-  // A sequence whose tokens begin with `first` and count up.
-  SchedSequence& add(std::uint64_t id, int num_tokens, TokenId first) {
-    std::vector<TokenId>& tokens = texts_.emplace_back(static_cast<std::size_t>(num_tokens));
-    std::iota(tokens.begin(), tokens.end(), first);
-    texts_.back().reserve(4096);
-    waiting.push_back({.id = SequenceId{id}, .tokens = tokens});
-    return waiting.back();
-  }
-
-  StepPlan step() {
-    const std::vector<SchedSequence> run(running.begin(), running.end());
-    const std::vector<SchedSequence> wait(waiting.begin(), waiting.end());
-    StepPlan plan = policy_->schedule({run, wait}, kv);
-    for (const SequenceId id : plan.preempted) {
-      SchedSequence sequence = take(running, id);
-      sequence.has_table = false;
-      sequence.num_computed = 0;
-      waiting.push_front(sequence);
-    }
-    for (const StartedSequence& started : plan.started) {
-      SchedSequence sequence = take(waiting, started.id);
-      sequence.has_table = true;
-      sequence.table = started.table;
-      sequence.num_computed = started.num_cached;
-      running.push_back(sequence);
-    }
-    std::ranges::sort(running, {}, [](const SchedSequence& s) { return s.id; });
-    for (const PlannedRows& rows : plan.rows) {
-      apply(rows);
-    }
-    kv.check();
-    return plan;
-  }
-
-  SchedSequence& find(std::uint64_t id) {
-    return *std::ranges::find(running, SequenceId{id}, [](const SchedSequence& s) { return s.id; });
-  }
-
-  KvManager kv;
-  std::deque<SchedSequence> running;
-  std::deque<SchedSequence> waiting;
-
- private:
-  static SchedSequence take(std::deque<SchedSequence>& list, SequenceId id) {
-    const auto found = std::ranges::find(list, id, [](const SchedSequence& s) { return s.id; });
-    SchedSequence sequence = *found;
-    list.erase(found);
-    return sequence;
-  }
-
-  void apply(const PlannedRows& rows) {
-    SchedSequence& sequence = find(rows.id.value);
-    EXPECT_EQ(sequence.num_computed, rows.first_position);
-    sequence.num_computed += rows.num_rows;
-    kv.commit(sequence.table,
-              sequence.tokens.first(static_cast<std::size_t>(sequence.num_computed)));
-    if (rows.completes) {
-      for (std::vector<TokenId>& tokens : texts_) {
-        if (tokens.data() == sequence.tokens.data()) {
-          tokens.push_back(9000 + static_cast<TokenId>(tokens.size()));
-          sequence.tokens = tokens;
-        }
-      }
-    }
-  }
-
-  std::unique_ptr<BatchingPolicy> policy_;
-  std::deque<std::vector<TokenId>> texts_;
-};
-
-// "id:first+rows", with "*" where the rows complete.
-std::vector<std::string> rows_of(const StepPlan& plan) {
-  std::vector<std::string> result;
-  for (const PlannedRows& rows : plan.rows) {
-    result.push_back(std::to_string(rows.id.value) + ":" + std::to_string(rows.first_position) +
-                     "+" + std::to_string(rows.num_rows) + (rows.completes ? "*" : ""));
-  }
-  return result;
-}
-
-std::vector<std::uint64_t> preempted(const StepPlan& plan) {
-  std::vector<std::uint64_t> result;
-  for (const SequenceId id : plan.preempted) {
-    result.push_back(id.value);
-  }
-  return result;
-}
+using testing::Lists;
+using testing::preempted;
+using testing::rows_of;
 
 TEST(ContinuousPolicy, NothingWaitsNothingRuns) {
   Lists lists({}, 8);
@@ -350,6 +250,45 @@ TEST(ContinuousPolicy, AnOldPromptProgressesBesideAFullBatchOfDecodes) {
   old.has_table = true;
   lists.running.push_front(old);
   EXPECT_THAT(rows_of(lists.step()), ElementsAre("1:4+1*", "0:0+1"));
+}
+
+TEST(ContiguousKv, ASequenceEntersWithTheBlocksOfTheWholeReservation) {
+  Lists lists({.max_sequences = 4, .max_step_tokens = 64, .watermark = 0, .reserved_tokens = 16},
+              10);
+  lists.add(1, 3, 100);
+  lists.add(2, 3, 200);
+  lists.add(3, 3, 300);  // 2 blocks are left, and it needs one; but 4 are to be reserved
+  const StepPlan plan = lists.step();
+  EXPECT_THAT(rows_of(plan), ElementsAre("1:0+3*", "2:0+3*"));
+  EXPECT_EQ(plan.why, "blocks");
+  EXPECT_EQ(lists.kv.occupancy().used, 8);
+  // Growing takes none.
+  EXPECT_THAT(rows_of(lists.step()), ElementsAre("1:3+1*", "2:3+1*"));
+  EXPECT_THAT(rows_of(lists.step()), ElementsAre("1:4+1*", "2:4+1*"));
+  EXPECT_EQ(lists.kv.occupancy().used, 8);
+}
+
+TEST(ContiguousKv, AloneASequenceTakesWhatItNeedsOfAMemorySmallerThanAReservation) {
+  Lists lists({.max_sequences = 4, .max_step_tokens = 64, .watermark = 0, .reserved_tokens = 64},
+              8);
+  lists.add(1, 9, 100);
+  lists.add(2, 3, 200);
+  EXPECT_THAT(rows_of(lists.step()), ElementsAre("1:0+9*"));
+  EXPECT_EQ(lists.kv.occupancy().used, 3);
+}
+
+TEST(ContiguousKv, APreemptedSequenceIsReservedItsWholeLengthAgain) {
+  Lists lists({.max_sequences = 4, .max_step_tokens = 64, .watermark = 0, .reserved_tokens = 8}, 4);
+  lists.add(1, 8, 100);
+  lists.add(2, 8, 200);
+  EXPECT_THAT(rows_of(lists.step()), ElementsAre("1:0+8*", "2:0+8*"));
+  StepPlan plan = lists.step();  // both are at the end of what was reserved
+  EXPECT_THAT(preempted(plan), ElementsAre(2));
+  EXPECT_THAT(rows_of(plan), ElementsAre("1:8+1*"));
+  lists.end(1);
+  plan = lists.step();
+  EXPECT_EQ(plan.started.size(), 1U);
+  EXPECT_EQ(lists.kv.occupancy().used, 3);
 }
 
 }  // namespace

@@ -108,6 +108,8 @@ json::object schemas() {
           {"TokenizeRequest", object_schema(std::move(tokenize), {})},
           {"DetokenizeRequest", object_schema(std::move(detokenize), {"tokens"})},
           {"TemplateRequest", object_schema(std::move(messages), {"messages"})},
+          {"BatchingRequest",
+           object_schema({{"model", type("string")}, {"batching", type("string")}}, {"batching"})},
           {"Error", object_schema({{"error", std::move(error)}}, {"error"})}};
 }
 
@@ -121,7 +123,8 @@ std::string_view request_schema(const std::string& path) {
       {"/generate_stream", "GenerateRequest"},
       {"/tokenize", "TokenizeRequest"},
       {"/detokenize", "DetokenizeRequest"},
-      {"/apply-template", "TemplateRequest"}};
+      {"/apply-template", "TemplateRequest"},
+      {"/admin/batching", "BatchingRequest"}};
   const auto found = names.find(path);
   return found == names.end() ? std::string_view() : found->second;
 }
@@ -136,7 +139,9 @@ json::object operation(const Route& route) {
     op["requestBody"] = json::object{
         {"required", true}, {"content", {{"application/json", {{"schema", ref(schema)}}}}}};
   }
-  if (route.access == Access::kKeyed) {
+  if (route.access == Access::kAdmin) {
+    op["security"] = json::array{json::object{{"key", json::array()}}};
+  } else if (route.access == Access::kKeyed) {
     op["security"] = json::array{json::object(), json::object{{"key", json::array()}}};
   }
   if (route.path.ends_with("/*")) {

@@ -33,10 +33,11 @@ bool equal_in_constant_time(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-bool Router::authorized(const HttpRequest& request) const {
-  if (api_keys_.empty()) {
+bool Router::authorized(const HttpRequest& request, Access access) const {
+  if (access == Access::kOpen || (access == Access::kKeyed && api_keys_.empty())) {
     return true;
   }
+  const std::vector<std::string>& keys = access == Access::kAdmin ? admin_keys_ : api_keys_;
   std::string_view given = request.authorization;
   constexpr std::string_view kScheme = "Bearer ";
   if (!given.starts_with(kScheme)) {
@@ -44,7 +45,7 @@ bool Router::authorized(const HttpRequest& request) const {
   }
   given.remove_prefix(kScheme.size());
   bool found = false;
-  for (const std::string& key : api_keys_) {  // all are looked at, whichever fits
+  for (const std::string& key : keys) {  // all are looked at, whichever fits
     found = equal_in_constant_time(given, key) || found;
   }
   return found;
@@ -91,9 +92,11 @@ void Router::dispatch(const std::shared_ptr<Exchange>& exchange) const {
     if (route.method != method || !matches(route, request.path)) {
       continue;
     }
-    if (route.access == Access::kKeyed && !authorized(request)) {
-      return answer_error(*exchange,
-                          api_error(401, "a valid API key is needed: Authorization: Bearer KEY"));
+    if (!authorized(request, route.access)) {
+      const std::string_view kind = route.access == Access::kAdmin ? "admin" : "API";
+      return answer_error(
+          *exchange,
+          api_error(401, fmt::format("a valid {} key is needed: Authorization: Bearer KEY", kind)));
     }
     try {
       route.handler(exchange);

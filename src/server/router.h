@@ -12,7 +12,8 @@
 
 namespace headrace {
 
-enum class Access { kOpen, kKeyed };  // kKeyed: needs an API key where keys are configured
+// kKeyed: needs an API key where keys are configured. kAdmin: needs an admin key.
+enum class Access { kOpen, kKeyed, kAdmin };
 
 struct Route {
   std::string method;  // GET also answers HEAD
@@ -24,8 +25,12 @@ struct Route {
 
 class Router {
  public:
-  Router(std::vector<std::string> api_keys, std::string cors_origin)
-      : api_keys_(std::move(api_keys)), cors_origin_(std::move(cors_origin)) {}
+  Router(std::vector<std::string> api_keys,
+         std::vector<std::string> admin_keys,
+         std::string cors_origin)
+      : api_keys_(std::move(api_keys)),
+        admin_keys_(std::move(admin_keys)),
+        cors_origin_(std::move(cors_origin)) {}
 
   void add(Route route) { routes_.push_back(std::move(route)); }
   const std::vector<Route>& routes() const { return routes_; }
@@ -34,12 +39,13 @@ class Router {
   void dispatch(const std::shared_ptr<Exchange>& exchange) const;
 
  private:
-  bool authorized(const HttpRequest& request) const;
+  bool authorized(const HttpRequest& request, Access access) const;
   std::string allowed_methods(std::string_view path) const;
   void preflight(Exchange& exchange) const;
 
   std::vector<Route> routes_;
   std::vector<std::string> api_keys_;
+  std::vector<std::string> admin_keys_;
   std::string cors_origin_;
 };
 

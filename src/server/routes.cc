@@ -14,6 +14,7 @@ namespace asio = boost::asio;
 void add_all_routes(Router& router, ServerCore& core) {
   add_generation_routes(router, core);
   add_prompt_routes(router, core);
+  add_admin_routes(router, core);
   add_info_routes(router, core);
 }
 

@@ -15,8 +15,9 @@ void add_all_routes(Router& router, ServerCore& core);
 
 void add_generation_routes(Router& router, ServerCore& core);  // chat, completions, generate
 void add_prompt_routes(Router& router,
-                       ServerCore& core);                // tokenize, detokenize, templates, render
-void add_info_routes(Router& router, ServerCore& core);  // health, models, metrics, version, page
+                       ServerCore& core);                 // tokenize, detokenize, templates, render
+void add_admin_routes(Router& router, ServerCore& core);  // none without admin keys
+void add_info_routes(Router& router, ServerCore& core);   // health, models, metrics, version, page
 
 // The body as an object and the model it names. Answers the exchange and returns null where that
 // fails (400, 404, 503).

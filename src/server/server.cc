@@ -83,7 +83,7 @@ class Server::Impl {
  public:
   explicit Impl(ServerOptions options)
       : core_(std::move(options)),
-        router_(core_.options.api_keys, core_.options.cors_origin),
+        router_(core_.options.api_keys, core_.options.admin_keys, core_.options.cors_origin),
         accept_strand_(asio::make_strand(io_)),
         acceptor_(accept_strand_),
         accept_timer_(accept_strand_) {

@@ -32,6 +32,7 @@ struct ServerOptions {
   int max_connections = 1024;                      // one more is answered 503
   std::string cors_origin;                         // "" : no CORS; "*" or an origin
   std::vector<std::string> api_keys;               // empty: no key is needed
+  std::vector<std::string> admin_keys;             // empty: there are no /admin routes
   std::chrono::milliseconds idle_timeout{75000};   // of a connection between requests
   std::chrono::milliseconds read_timeout{30000};   // a request must be complete (408)
   std::chrono::milliseconds write_timeout{60000};  // a client must take data, else it is dropped

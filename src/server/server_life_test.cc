@@ -74,6 +74,73 @@ TEST_F(ServerTest, KeysGuardAllButHealthAndThePage) {
   EXPECT_EQ(call("GET", "/v1/models").header("www-authenticate"), "Bearer");
 }
 
+TEST_F(ServerTest, AnAdminKeySwitchesTheBatching) {
+  options_.api_keys = {"client"};
+  options_.admin_keys = {"admin"};
+  serve();
+  const std::string_view admin = "Authorization: Bearer admin\r\n";
+  const auto batch = [&](std::string_view body, std::string_view headers) {
+    return call("POST", "/admin/batching", body, headers);
+  };
+  EXPECT_EQ(batch(R"({"batching":"static"})", "").status, 401);
+  EXPECT_EQ(batch(R"({"batching":"static"})", "Authorization: Bearer client\r\n").status, 401);
+  EXPECT_EQ(engine_->batching(), "continuous");
+  const Reply reply = batch(R"({"batching":"static"})", admin);
+  EXPECT_EQ(reply.body, R"({"batching":"static","models":["tiny","raw"]})");
+  EXPECT_EQ(engine_->batching(), "static");
+  EXPECT_EQ(batch(R"({"batching":"dynamic","model":"tiny"})", admin).body,
+            R"({"batching":"dynamic","models":["tiny"]})");
+  EXPECT_EQ(engine_->batching(), "dynamic");
+  EXPECT_EQ(batch(R"({"batching":"other"})", admin).status, 400);
+  EXPECT_EQ(batch(R"({"batching":3})", admin).status, 400);
+  EXPECT_EQ(batch("{}", admin).json().at("error").at("param").as_string(), "batching");
+  EXPECT_EQ(batch("[]", admin).status, 400);
+  EXPECT_EQ(batch(R"({"batching":"static","model":"other"})", admin).status, 404);
+  EXPECT_EQ(call("GET", "/admin/batching", "", admin).status, 405);
+  EXPECT_EQ(engine_->batching(), "dynamic");
+  // An admin's key is no client's.
+  EXPECT_EQ(call("GET", "/v1/models", "", admin).status, 401);
+}
+
+TEST_F(ServerTest, WithoutAdminKeysThereIsNoAdminRoute) {
+  options_.api_keys = {"client"};
+  serve();
+  EXPECT_EQ(
+      call(
+          "POST", "/admin/batching", R"({"batching":"static"})", "Authorization: Bearer client\r\n")
+          .status,
+      404);
+}
+
+TEST_F(ServerTest, AnswersGoOnWhileTheBatchingIsSwitched) {
+  options_.admin_keys = {"admin"};
+  setup_.options.scheduler.batch_delay = std::chrono::milliseconds(1);
+  serve();
+  std::vector<std::thread> clients;
+  std::atomic<int> num_ok{0};
+  for (int i = 0; i < 4; ++i) {
+    clients.emplace_back([&] {
+      for (int k = 0; k < 6; ++k) {
+        const Reply reply = post("/v1/completions", R"({"prompt":"abc","max_tokens":40})");
+        num_ok += reply.status == 200 ? 1 : 0;
+      }
+    });
+  }
+  for (int i = 0; i < 12; ++i) {
+    const char* const names[] = {"static", "dynamic", "continuous"};
+    EXPECT_EQ(call("POST",
+                   "/admin/batching",
+                   fmt::format(R"({{"batching":"{}"}})", names[i % 3]),
+                   "Authorization: Bearer admin\r\n")
+                  .status,
+              200);
+  }
+  for (std::thread& client : clients) {
+    client.join();
+  }
+  EXPECT_EQ(num_ok, 24);
+}
+
 TEST_F(ServerTest, CorsIsOffUnlessAsked) {
   serve();
   EXPECT_EQ(call("GET", "/health").header("access-control-allow-origin"), "");

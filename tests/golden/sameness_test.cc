@@ -30,6 +30,8 @@ struct Setup {
   int num_blocks = 400;
   int max_step_tokens = 128;
   bool prefix_cache = false;
+  int max_sequences = 16;
+  BatchingKind batching = BatchingKind::kContinuous;
 };
 
 // Prompts of 4 to 90 tokens; every third starts with the same 40. Half are greedy, half sampled.
@@ -70,11 +72,13 @@ std::unique_ptr<Engine> make_engine(const std::string& model, const Setup& setup
                               .num_blocks = setup.num_blocks,
                               .prefix_cache = setup.prefix_cache});
   EngineOptions options;
-  options.scheduler = {
-      .max_sequences = 16, .max_step_tokens = setup.max_step_tokens, .watermark = 0.0};
+  options.scheduler = {.max_sequences = setup.max_sequences,
+                       .max_step_tokens = setup.max_step_tokens,
+                       .watermark = 0.0,
+                       .batch_delay = Duration{0}};
+  options.batching = setup.batching;
   return std::make_unique<Engine>(Engine::Parts{.runner = std::move(tiny.runner),
                                                 .kv = std::move(tiny.kv),
-                                                .policy = make_continuous_policy(options.scheduler),
                                                 .tokenizer = testing::make_byte_tokenizer(),
                                                 .metrics = nullptr,
                                                 .clock = std::make_shared<SteadyClock>()},
@@ -186,6 +190,21 @@ TEST_P(Sameness, PreemptedSequencesGiveTheSameAnswers) {
       make_engine(model(), {.tier = tier(), .num_blocks = 40, .max_step_tokens = 16});
   EXPECT_EQ(answer_together(*tight, requests), alone);
   EXPECT_GE(evidence(*tight).num_preempted, 1);
+}
+
+// In batches of eight, padded (static) or not: two batches, whose ends are ragged.
+TEST_P(Sameness, EveryPolicyGivesTheSameAnswers) {
+  const std::vector<int> requests = requests_from(0);
+  const std::vector<Answer> alone = answer_alone(model(), tier(), requests);
+  for (const BatchingKind kind : {BatchingKind::kDynamic, BatchingKind::kStatic}) {
+    const auto engine = make_engine(model(),
+                                    {.tier = tier(),
+                                     .num_threads = 3,
+                                     .max_step_tokens = 64,
+                                     .max_sequences = 8,
+                                     .batching = kind});
+    EXPECT_EQ(answer_together(*engine, requests), alone) << name_of(kind);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

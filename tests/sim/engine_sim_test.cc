@@ -28,6 +28,9 @@ using testing::make_byte_tokenizer;
 
 constexpr int kAlphabet = 6;  // tokens that the model says, beside the end: prefixes repeat
 
+constexpr std::array<BatchingKind, 3> kBatchings = {
+    BatchingKind::kContinuous, BatchingKind::kDynamic, BatchingKind::kStatic};
+
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : engine_(seed) {}
@@ -62,6 +65,9 @@ World make_world(Dice& dice) {
   limits.max_step_tokens = dice.between(limits.max_sequences + 1, 40);
   limits.max_logit_rows = dice.between(limits.max_sequences, 16);
   limits.watermark = dice.one_in(2) ? 0 : 0.05;
+  limits.batch_delay = std::chrono::milliseconds(dice.upto(20));
+  limits.reserved_tokens = dice.one_in(5) ? dice.between(1, 60) : 0;
+  world.options.batching = kBatchings[static_cast<std::size_t>(dice.upto(2))];
   world.options.max_queue = dice.between(0, 12);
   world.options.event_ring = dice.between(1, 8);
   world.options.queue_timeout = std::chrono::milliseconds(dice.one_in(3) ? 200 : 0);
@@ -117,6 +123,7 @@ class Simulation {
   int num_given_up = 0;
   int num_cached = 0;
   int num_whole = 0;
+  int num_padding_rows = 0;
 
  private:
   std::unique_ptr<Engine> make_engine() {
@@ -138,7 +145,6 @@ class Simulation {
     Engine::Parts parts{
         .runner = std::make_unique<FakeRunner>(std::move(fake)),
         .kv = std::make_unique<KvManager>(world_.groups, world_.num_blocks, 4, world_.prefix_cache),
-        .policy = make_continuous_policy(limits),
         .tokenizer = tokenizer(),
         .metrics = nullptr,
         .clock = clock_};
@@ -202,6 +208,11 @@ class Simulation {
     }
     Client& client =
         clients_[static_cast<std::size_t>(dice_.upto(static_cast<int>(clients_.size()) - 1))];
+    if (dice_.one_in(200)) {
+      EXPECT_TRUE(
+          engine_->set_batching(name_of(kBatchings[static_cast<std::size_t>(dice_.upto(2))])));
+      switched_ = true;
+    }
     if (dice_.one_in(40)) {
       cancel(client);
     } else if (dice_.one_in(80) && client.handle && !client.last) {
@@ -235,10 +246,33 @@ class Simulation {
     return std::ranges::any_of(clients_, [](const Client& c) { return c.handle && !c.last; });
   }
 
-  void check_step() const {
+  void check_step() {
     const EngineStats stats = engine_->stats();
     ASSERT_EQ(stats.kv.free + stats.kv.cached + stats.kv.used, world_.num_blocks);
     ASSERT_GE(stats.waiting, 0);
+    if (!switched_) {
+      check_policy();
+    }
+  }
+
+  // What each policy promises of every step.
+  void check_policy() {
+    const std::vector<StepRecord> records = engine_->step_records();
+    for (; num_checked_ < records.size(); ++num_checked_) {
+      const StepRecord& record = records[num_checked_];
+      ASSERT_GE(record.held_kv_slots, record.live_kv_tokens);
+      ASSERT_LE(record.num_padding_rows, record.num_rows);
+      switch (world_.options.batching) {
+        case BatchingKind::kContinuous:
+        case BatchingKind::kDynamic:
+          ASSERT_EQ(record.num_padding_rows, 0);
+          break;
+        case BatchingKind::kStatic:
+          // Prompts first, then all decode: never both.
+          ASSERT_TRUE(record.num_prefill_rows == 0 || record.num_prefill_rows == record.num_rows);
+          break;
+      }
+    }
   }
 
   void check_answer(const Client& client) {
@@ -299,6 +333,7 @@ class Simulation {
       num_preempted += record.num_preempted;
       num_given_up += record.given_up ? 1 : 0;
       num_cached += record.num_cached_tokens;
+      num_padding_rows += record.num_padding_rows;
     }
   }
 
@@ -307,6 +342,8 @@ class Simulation {
   World world_;
   Sampler sampler_;
   std::vector<Client> clients_;
+  bool switched_ = false;           // the policy, at least once
+  std::size_t num_checked_ = 0;     // of the records
   std::unique_ptr<Engine> engine_;  // last: its hook uses the rest
 };
 
@@ -318,6 +355,7 @@ TEST_P(EngineSimulation, HoldsForManySeeds) {
   int num_given_up = 0;
   int num_cached = 0;
   int num_whole = 0;
+  int num_padding_rows = 0;
   for (std::uint64_t i = 0; i < kSeedsEach; ++i) {
     const auto seed = static_cast<std::uint64_t>(GetParam()) * kSeedsEach + i;
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -328,12 +366,14 @@ TEST_P(EngineSimulation, HoldsForManySeeds) {
     num_given_up += simulation.num_given_up;
     num_cached += simulation.num_cached;
     num_whole += simulation.num_whole;
+    num_padding_rows += simulation.num_padding_rows;
   }
   // The worlds are such that it all happens.
   EXPECT_GT(num_preempted, 20);
   EXPECT_GT(num_given_up, 20);
   EXPECT_GT(num_cached, 1000);
   EXPECT_GT(num_whole, 500);
+  EXPECT_GT(num_padding_rows, 1000);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, EngineSimulation, ::testing::Range(0, 12));

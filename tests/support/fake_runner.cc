@@ -63,6 +63,10 @@ void FakeRunner::run_rows(const SequenceRows& rows, const KvManager& kv) {
   const int num_rows = static_cast<int>(rows.tokens.size());
   HR_CHECK(num_rows >= 1 && rows.num_logits >= 0 && rows.num_logits <= num_rows);
   HR_CHECK(rows.num_computed + num_rows <= options_.limits.max_context);
+  if (rows.table == kNoTable) {
+    HR_CHECK(rows.num_logits == 0);
+    return;
+  }
   for (int i = 0; i < num_rows; ++i) {
     append(rows, kv, rows.num_computed + i, rows.tokens[static_cast<std::size_t>(i)]);
   }

@@ -57,9 +57,27 @@ void Mailbox::poke() {
   letter_.notify_one();
 }
 
-void Mailbox::close() {
+void Mailbox::set_batching(BatchingKind kind) {
+  {
+    const std::lock_guard lock(mutex_);
+    batching_ = kind;
+    poked_ = true;
+  }
+  letter_.notify_one();
+}
+
+BatchingKind Mailbox::batching() const {
   const std::lock_guard lock(mutex_);
-  closed_ = true;
+  return batching_;
+}
+
+void Mailbox::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    poked_ = true;  // a batch that waits for more waits in vain
+  }
+  letter_.notify_one();
 }
 
 void Mailbox::stop() {

@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "engine/internal/event_ring.h"
 #include "engine/request.h"
+#include "sched/policy.h"
 
 namespace headrace {
 
@@ -29,7 +30,8 @@ struct Arrival {
 
 class Mailbox {
  public:
-  Mailbox(int max_queue, int max_running) : max_queue_(max_queue), max_running_(max_running) {}
+  Mailbox(int max_queue, int max_running, BatchingKind batching)
+      : max_queue_(max_queue), max_running_(max_running), batching_(batching) {}
 
   // kUnavailable when closed, kExhausted when more wait than max_queue beside those for whom a
   // place is free.
@@ -37,6 +39,8 @@ class Mailbox {
   Result<SequenceId> submit(RequestSpec spec, std::shared_ptr<EventRing> ring);
   void cancel(SequenceId id);
   void poke();  // a stalled sequence may go on
+  void set_batching(BatchingKind kind);
+  BatchingKind batching() const;
 
   void close();  // no new requests
   void stop();   // closes, and gives up the step in progress
@@ -72,6 +76,7 @@ class Mailbox {
   std::condition_variable idle_;
   Letters letters_;
   bool poked_ = false;
+  BatchingKind batching_;
   bool closed_ = false;
   bool stopping_ = false;
   bool may_give_up_ = false;

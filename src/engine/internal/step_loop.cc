@@ -33,7 +33,13 @@ StepLoop::StepLoop(Engine::Parts& parts,
                    const EngineOptions& options,
                    Mailbox& mailbox,
                    int max_context)
-    : parts_(parts), options_(options), mailbox_(mailbox), max_context_(max_context) {
+    : parts_(parts),
+      options_(options),
+      mailbox_(mailbox),
+      max_context_(max_context),
+      batching_(options.batching),
+      policy_(make_policy(options.batching, options.scheduler)),
+      padding_(static_cast<std::size_t>(options.scheduler.max_step_tokens), 0) {
   for (TokenId id = 0; id < parts_.tokenizer->vocab_size(); ++id) {
     if (parts_.tokenizer->is_end_of_generation(id)) {
       model_end_tokens_.push_back(id);
@@ -47,15 +53,15 @@ bool StepLoop::step() {
   bool worked = take_letters();
   worked |= expire(begin);
   resume_stalled();
-  const StepPlan plan = schedule();
+  const StepPlan plan = schedule(begin);
   apply(plan, begin);
   StepRecord record;
-  if (!plan.rows.empty()) {
+  if (plan.num_rows > 0) {
     compute(plan, record);
     record.duration = parts_.clock->now() - begin;
   }
   record_step(plan, record);
-  worked |= !plan.rows.empty() || !plan.preempted.empty();
+  worked |= plan.num_rows > 0 || !plan.preempted.empty();
 #ifdef HEADRACE_DCHECK
   check();
 #endif
@@ -110,7 +116,7 @@ std::optional<TimePoint> StepLoop::expiry(const Sequence& sequence) const {
 }
 
 std::optional<TimePoint> StepLoop::next_deadline() const {
-  std::optional<TimePoint> next;
+  std::optional<TimePoint> next = batch_forms_;
   for (const Sequence* const sequence : store_.all()) {
     if (const std::optional<TimePoint> at = expiry(*sequence)) {
       next = next ? std::min(*next, *at) : *at;
@@ -161,14 +167,20 @@ SchedSequence StepLoop::view_of(const Sequence& sequence) const {
                      .salt = sequence.spec.cache_salt,
                      .use_prefix_cache = !sequence.spec.prompt_logprobs,
                      .priority = sequence.spec.priority,
-                     .stalled = sequence.stalled};
+                     .stalled = sequence.stalled,
+                     .arrival = sequence.spec.arrival};
   if (sequence.scoring()) {
     view.logits_from = sequence.num_scored;
   }
   return view;
 }
 
-StepPlan StepLoop::schedule() {
+StepPlan StepLoop::schedule(TimePoint now) {
+  if (const BatchingKind wanted = mailbox_.batching(); wanted != batching_) {
+    batching_ = wanted;
+    policy_ = make_policy(wanted, options_.scheduler);
+  }
+  batch_forms_.reset();
   running_views_.clear();
   waiting_views_.clear();
   bool any = false;
@@ -177,7 +189,7 @@ StepPlan StepLoop::schedule() {
     any |= !sequence->stalled;
   }
   for (const Sequence* const sequence : store_.waiting()) {
-    if (static_cast<int>(waiting_views_.size()) == options_.scheduler.max_sequences) {
+    if (static_cast<int>(waiting_views_.size()) == policy_->lookahead()) {
       break;
     }
     if (!sequence->stalled) {
@@ -188,8 +200,13 @@ StepPlan StepLoop::schedule() {
   if (!any) {
     return {};
   }
-  StepPlan plan = parts_.policy->schedule({running_views_, waiting_views_}, *parts_.kv);
-  HR_CHECK(!plan.rows.empty());
+  StepPlan plan = policy_->schedule({.running = running_views_,
+                                     .waiting = waiting_views_,
+                                     .now = now,
+                                     .more_may_come = !mailbox_.closed()},
+                                    *parts_.kv);
+  batch_forms_ = plan.wait_until;
+  HR_CHECK(plan.num_rows > 0 || plan.wait_until);
   HR_CHECK(plan.num_rows <= options_.scheduler.max_step_tokens);
   HR_CHECK(plan.num_logits <= options_.scheduler.max_logit_rows);
   return plan;
@@ -258,6 +275,11 @@ bool StepLoop::forward(const StepPlan& plan, StepRecord& record) {
                      .num_logits = rows.num_logits});
     ids.push_back(rows.id);
   }
+  for (const PaddingRows& rows : plan.padding) {
+    rows_.push_back({.tokens = std::span(padding_).first(static_cast<std::size_t>(rows.num_rows)),
+                     .num_computed = rows.first_position,
+                     .table = kNoTable});
+  }
   const bool has_prefill = plan.num_prefill_rows > 0;
   const bool is_long = step_times_.expected(plan.num_rows, has_prefill) >= options_.give_up_over;
   mailbox_.begin_step(ids, is_long && !gave_up_);
@@ -310,11 +332,15 @@ void StepLoop::record_step(const StepPlan& plan, const StepRecord& record) {
     stats_.running = running;
     stats_.kv = kv;
     stats_.live_kv_tokens = live;
-    if (!plan.rows.empty()) {
+    if (plan.num_rows > 0) {
       StepRecord& kept = records_.emplace_back(record);
       kept.step = stats_.steps++;
       kept.num_rows = plan.num_rows;
       kept.num_prefill_rows = plan.num_prefill_rows;
+      kept.num_running = running;
+      kept.num_padding_rows = plan.num_padding_rows;
+      kept.held_kv_slots = held;
+      kept.live_kv_tokens = live;
       kept.num_sequences = static_cast<int>(plan.rows.size());
       kept.num_preempted = static_cast<int>(plan.preempted.size());
       kept.num_started = static_cast<int>(plan.started.size());
@@ -331,7 +357,7 @@ void StepLoop::record_step(const StepPlan& plan, const StepRecord& record) {
     const double waste =
         held == 0 ? 0 : static_cast<double>(held - live) / static_cast<double>(held);
     parts_.metrics->kv_usage(static_cast<double>(kv.used) / kv.num_blocks, waste);
-    if (!plan.rows.empty()) {
+    if (plan.num_rows > 0) {
       parts_.metrics->step(record.duration, plan.num_rows);
       parts_.metrics->generation_tokens(std::exchange(num_generated_, 0));
     }

@@ -47,7 +47,7 @@ class StepLoop {
   bool expire(TimePoint now);
   std::optional<TimePoint> expiry(const Sequence& sequence) const;
   void resume_stalled();
-  StepPlan schedule();
+  StepPlan schedule(TimePoint now);
   SchedSequence view_of(const Sequence& sequence) const;
   void apply(const StepPlan& plan, TimePoint now);
   void compute(const StepPlan& plan, StepRecord& record);
@@ -71,6 +71,9 @@ class StepLoop {
   std::vector<TokenId> model_end_tokens_;
 
   SequenceStore store_;
+  BatchingKind batching_;
+  std::unique_ptr<BatchingPolicy> policy_;
+  std::optional<TimePoint> batch_forms_;  // when a batch that waits for more runs without
   Sampler sampler_;
   StepTimes step_times_;
   bool gave_up_ = false;  // the step before
@@ -78,6 +81,7 @@ class StepLoop {
   std::vector<SchedSequence> running_views_;
   std::vector<SchedSequence> waiting_views_;
   std::vector<SequenceRows> rows_;
+  std::vector<TokenId> padding_;  // tokens of padding rows
   TimePoint step_end_{};
   int num_generated_ = 0;  // tokens, in this step
 
