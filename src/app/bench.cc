@@ -8,6 +8,8 @@ void add_bench_command(CLI::App& app, Action& action) {
   bench->require_subcommand(1);
   add_bench_model_command(*bench, action);
   add_bench_attention_command(*bench, action);
+  add_bench_serve_command(*bench, action);
+  add_bench_policies_command(*bench, action);
 }
 
 }  // namespace headrace
