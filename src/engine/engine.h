@@ -45,7 +45,7 @@ struct StepRecord {
   int num_prefill_rows = 0;
   int num_padding_rows = 0;  // computed for no one (static batching)
   int num_sequences = 0;
-  int num_running = 0;        // after it
+  int num_running = 0;  // after it
   int num_preempted = 0;
   int num_started = 0;
   int num_cached_tokens = 0;  // prefix hits of the sequences it started
