@@ -6,6 +6,7 @@
     make_template_vectors.py language OUT.json               expressions and statements of the language
 
 A case holds the arguments of rendering and either `output` or `error` (the exception's message).
+Needs: jinja2, transformers, gguf.
 """
 import datetime
 import glob
