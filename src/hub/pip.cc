@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <poll.h>
-#include <spawn.h>
 #include <sstream>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <system_error>
@@ -61,22 +62,57 @@ std::uint64_t bytes_below(const std::string& dir) {
   return total;
 }
 
-// Starts the command with no input, both outputs into log_path.
+// In the child, between fork() and exec: only what a signal handler might do, as other threads of
+// this process may hold locks. Ends with the error number in `report`, or with exec, which closes
+// it.
+[[noreturn]] void become(
+    char* const* argv, char* const* envp, const char* log_path, pid_t parent, int report) {
+  const auto replace = [](int from, int to) {
+    if (from < 0 || from == to) {
+      return from == to;
+    }
+    const bool done = ::dup2(from, to) == to;
+    ::close(from);
+    return done;
+  };
+  // Killed with its parent, which may be gone already.
+  const bool bound = ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::getppid() == parent;
+  if (bound && replace(::open("/dev/null", O_RDONLY), STDIN_FILENO) &&
+      replace(::open(log_path, O_WRONLY | O_CREAT | O_APPEND, 0644), STDOUT_FILENO) &&
+      ::dup2(STDOUT_FILENO, STDERR_FILENO) == STDERR_FILENO) {
+    ::execvpe(argv[0], argv, envp);
+  }
+  const int failure = errno;
+  [[maybe_unused]] const ssize_t written = ::write(report, &failure, sizeof(failure));
+  ::_exit(127);
+}
+
+// Starts the command with no input, both outputs into log_path. It ends with the calling thread.
 Result<pid_t> spawn(std::vector<std::string> command,
                     const std::string& dir,
                     const std::string& log_path) {
   std::vector<std::string> variables = child_environment(dir);
   const std::vector<char*> argv = as_pointers(command);
   const std::vector<char*> envp = as_pointers(variables);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(
-      &actions, STDOUT_FILENO, log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  pid_t child = 0;
-  const int failure = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), envp.data());
-  posix_spawn_file_actions_destroy(&actions);
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return make_error(ErrorCode::kUnavailable,
+                      "cannot start {}: {}",
+                      command[0],
+                      std::generic_category().message(errno));
+  }
+  const UniqueFd report(ends[0]);
+  UniqueFd child_report(ends[1]);
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    become(argv.data(), envp.data(), log_path.c_str(), parent, child_report.get());
+  }
+  int failure = child < 0 ? errno : 0;
+  child_report = UniqueFd();
+  if (child > 0 && ::read(report.get(), &failure, sizeof(failure)) > 0) {
+    ::waitpid(child, nullptr, 0);
+  }
   if (failure == ENOENT) {
     return make_error(ErrorCode::kUnavailable,
                       "{} is not installed: apt-get install python3 python3-pip",

@@ -1,5 +1,6 @@
 // Runs pip as a child process to fetch one wheel. Which index, which proxy, which certificates:
-// pip's own settings. No shell is involved; nothing is printed. Any thread, one call a folder.
+// pip's own settings. No shell is involved; nothing is printed. Any thread, one call a folder; pip
+// is killed should that thread end before it.
 #pragma once
 
 #include <cstdint>

