@@ -123,6 +123,8 @@ TEST_P(RealVocabulary, GivesTheReferencesIds) {
     const GoldenIds golden = reader.next();
     const Ids parsed = tokenizer_->encode(text, SpecialTokens::kParse, AddBos::kNo);
     const Ids plain = tokenizer_->encode(text, SpecialTokens::kText, AddBos::kNo);
+    const TextPiece piece{text, true};
+    EXPECT_LE(tokenizer_->least_tokens({&piece, 1}), std::min(parsed.size(), plain.size()));
     if (parsed == golden.parsed && plain == golden.plain) {
       continue;
     }

@@ -19,6 +19,7 @@ struct Tokenizer::Impl {
   Vocabulary vocabulary;
   std::unique_ptr<const TextModel> model;
   AddedTokens added;
+  std::size_t most_bytes = 1;  // of a text that one token takes
 };
 
 namespace {
@@ -78,6 +79,9 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::create(TokenizerData data) {
                       AddedTokens::create(impl->vocabulary, [&](std::string_view text) {
                         return impl->model->escape(text);
                       }));
+  for (std::size_t i = 0; i < impl->vocabulary.size(); ++i) {
+    impl->most_bytes = std::max(impl->most_bytes, impl->model->most_bytes(static_cast<TokenId>(i)));
+  }
   impl->vocabulary.drop_merges();
   return std::unique_ptr<Tokenizer>(new Tokenizer(std::move(impl)));
 }
@@ -117,6 +121,16 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text,
                                        AddBos add_bos) const {
   const TextPiece piece{text, special == SpecialTokens::kParse};
   return encode({&piece, 1}, add_bos);
+}
+
+std::size_t Tokenizer::least_tokens(std::span<const TextPiece> pieces) const {
+  std::size_t num_bytes = 0;
+  for (const TextPiece& piece : pieces) {
+    if (find_invalid_utf8(piece.text) == std::string::npos) {
+      num_bytes += impl_->model->least_bytes(piece.text);
+    }
+  }
+  return num_bytes / impl_->most_bytes + (num_bytes % impl_->most_bytes != 0 ? 1 : 0);
 }
 
 std::string Tokenizer::token_bytes(TokenId id) const {

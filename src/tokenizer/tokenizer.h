@@ -70,6 +70,11 @@ class Tokenizer {
   std::vector<TokenId> encode(std::span<const TextPiece> pieces, AddBos add_bos) const;
   std::vector<TokenId> encode(std::string_view text, SpecialTokens special, AddBos add_bos) const;
 
+  // A number that encode() of these pieces never goes below, for refusing what is far too long
+  // before the work is done: bytes over the most that one token takes. 0 where nothing is known.
+  // Linear.
+  std::size_t least_tokens(std::span<const TextPiece> pieces) const;
+
   // The bytes this token stands for; half a character is possible. Control tokens give their name.
   std::string token_bytes(TokenId id) const;
 

@@ -206,6 +206,45 @@ TEST(SentencePiece, TextIsNotCutInsideAPieceWithAnInnerSpace) {
   EXPECT_THAT(plain(*make(std::move(data)), "o h"), ElementsAre(273));
 }
 
+std::size_t least(const Tokenizer& t, std::string_view text) {
+  const TextPiece piece{text, true};
+  return t.least_tokens({&piece, 1});
+}
+
+TEST(LeastTokens, AreBytesOverTheLongestToken) {
+  const auto bytes = make(byte_level_data());  // <|im_start|>: 12
+  EXPECT_EQ(least(*bytes, ""), 0U);
+  EXPECT_EQ(least(*bytes, std::string(120, 'x')), 10U);
+  EXPECT_EQ(least(*bytes, std::string(121, 'x')), 11U);
+  EXPECT_EQ(least(*bytes, "<|im_start|>"), 1U);
+  EXPECT_EQ(least(*bytes, std::string(120, '\xFF')), 0U);  // nothing is known
+  const std::vector<TextPiece> pieces = {{"0123456789", true}, {"0123456789", false}};
+  EXPECT_EQ(bytes->least_tokens(pieces), 2U);
+  const auto spaces = make(sentencepiece_data());  // <end_of_turn>: 13
+  EXPECT_EQ(least(*spaces, std::string(13, ' ')), 3U);
+  EXPECT_EQ(least(*spaces, std::string(14, ' ')), 4U);
+}
+
+TEST(LeastTokens, DoNotCountWhatIsDroppedOrComposed) {
+  TokenizerData lacking = byte_level_data();
+  lacking.tokens['z'] = "other";
+  EXPECT_EQ(least(*make(lacking), std::string(1200, 'z') + "x"), 1U);
+  lacking.pre = "qwen2";
+  EXPECT_EQ(least(*make(lacking), std::string(1200, 'z')), 0U);
+  TokenizerData data = byte_level_data();
+  data.pre = "qwen2";
+  data.tokens.emplace_back(to_byte_alphabet("\xCE\x90"));
+  data.kinds.push_back(TokenKind::kNormal);
+  data.merges.push_back(to_byte_alphabet("\xCE") + " " + to_byte_alphabet("\x90"));
+  const auto t = make(std::move(data));
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    text += "\xE1\xBE\xBE\xCC\x88\xCC\x81";  // seven bytes of two
+  }
+  EXPECT_EQ(plain(*t, text).size(), 60U);
+  EXPECT_EQ(least(*t, text), 9U);
+}
+
 TEST(Decode, GivesBackWhatWasEncoded) {
   const auto bytes = make(byte_level_data());
   const auto pieces = make(sentencepiece_data());

@@ -52,6 +52,8 @@ ByteLevelBpe::ByteLevelBpe(const Vocabulary& vocabulary, PreTokenizer pre_tokeni
   for (std::size_t byte = 0; byte < byte_ids_.size(); ++byte) {
     const char c = static_cast<char>(byte);
     byte_ids_[byte] = vocabulary.find(to_byte_alphabet({&c, 1}));
+    const bool in_utf8 = byte < 0xF5 && byte != 0xC0 && byte != 0xC1;
+    has_all_bytes_ = has_all_bytes_ && (!in_utf8 || byte_ids_[byte] >= 0);
   }
 }
 
@@ -110,6 +112,28 @@ void ByteLevelBpe::encode(std::string_view text, std::vector<TokenId>& ids) cons
       ids.push_back(symbol.id);
     }
   });
+}
+
+// Bytes without a token are dropped. Normalizing to NFC may shorten: of all spellings of one
+// character the longest is 3.5 times as long (seven bytes of U+1FBE U+0308 U+0301 become the two of
+// U+0390).
+std::size_t ByteLevelBpe::least_bytes(std::string_view text) const {
+  constexpr std::size_t kNfcShrinks = 4;
+  std::size_t num_kept = 0;
+  for (const char c : text) {
+    num_kept += byte_ids_[static_cast<unsigned char>(c)] >= 0 ? 1 : 0;
+  }
+  if (!pre_tokenizer_.normalizes()) {
+    return num_kept;
+  }
+  return has_all_bytes_ ? text.size() / kNfcShrinks : 0;
+}
+
+// Merging makes a token of the bytes that it stands for; a token that is found as it is written
+// takes its own text.
+std::size_t ByteLevelBpe::most_bytes(TokenId id) const {
+  return vocabulary_->kind(id) == TokenKind::kNormal ? token_bytes(id).size()
+                                                     : vocabulary_->piece(id).size();
 }
 
 std::string ByteLevelBpe::token_bytes(TokenId id) const {

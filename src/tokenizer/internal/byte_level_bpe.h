@@ -45,6 +45,8 @@ class ByteLevelBpe final : public TextModel {
   std::string escape(std::string_view text) const override { return std::string(text); }
   void encode(std::string_view text, std::vector<TokenId>& ids) const override;
   std::string token_bytes(TokenId id) const override;
+  std::size_t least_bytes(std::string_view text) const override;
+  std::size_t most_bytes(TokenId id) const override;
   bool adds_leading_space() const override { return false; }
 
  private:
@@ -54,6 +56,7 @@ class ByteLevelBpe final : public TextModel {
   const Vocabulary* vocabulary_;
   PreTokenizer pre_tokenizer_;
   std::array<TokenId, 256> byte_ids_{};  // -1: the vocabulary has no token for this byte
+  bool has_all_bytes_ = true;            // of valid UTF-8
   MergeTable merges_;
 };
 

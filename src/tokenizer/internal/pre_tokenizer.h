@@ -32,6 +32,7 @@ class PreTokenizer {
   ~PreTokenizer();
 
   std::string normalize(std::string_view text) const;
+  bool normalizes() const { return to_nfc_; }
 
   // Calls for each word, in order; together they are the whole text. Valid UTF-8, shorter than 2
   // GiB.

@@ -170,6 +170,15 @@ void SentencePieceBpe::append_ids(std::string_view text,
   }
 }
 
+std::size_t SentencePieceBpe::least_bytes(std::string_view text) const {
+  const auto num_spaces = static_cast<std::size_t>(std::count(text.begin(), text.end(), ' '));
+  return text.size() + num_spaces * (kSpaceMark.size() - 1);
+}
+
+std::size_t SentencePieceBpe::most_bytes(TokenId id) const {
+  return vocabulary_->kind(id) == TokenKind::kByte ? 1 : escape(vocabulary_->piece(id)).size();
+}
+
 std::string SentencePieceBpe::token_bytes(TokenId id) const {
   const std::string_view piece = vocabulary_->piece(id);
   if (vocabulary_->kind(id) == TokenKind::kByte) {

@@ -30,6 +30,8 @@ class SentencePieceBpe final : public TextModel {
   std::string escape(std::string_view text) const override;
   void encode(std::string_view text, std::vector<TokenId>& ids) const override;
   std::string token_bytes(TokenId id) const override;
+  std::size_t least_bytes(std::string_view text) const override;
+  std::size_t most_bytes(TokenId id) const override;
   bool adds_leading_space() const override { return vocabulary_->data().add_space_prefix; }
 
  private:
