@@ -9,7 +9,7 @@
 int main(int argc, char** argv) {
   using namespace headrace;  // NOLINT(google-build-using-namespace)
   try {
-    CLI::App app{"Headrace: plan, run and serve large language models", "headrace"};
+    CLI::App app{"Headrace: runs and serves large language models", "headrace"};
     app.set_version_flag("--version", std::string("headrace ") + std::string(version()));
     app.require_subcommand(1);
     Action action;
