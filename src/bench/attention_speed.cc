@@ -24,6 +24,7 @@ namespace {
 constexpr float kMaxQuery = 4;
 constexpr float kMaxKeyOrValue = 1;
 constexpr int kLongest = 131072;
+constexpr double kForever = 1e9;  // seconds
 
 std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
@@ -77,9 +78,15 @@ class Layer {
     backend_->synchronize();
   }
 
-  Result<double> run_naive(NaiveAttention& naive, NaiveScope scope, std::vector<float>& out) {
+  // Lowers product_s to the seconds spent in the two products, if they are fewer.
+  Status run_naive(NaiveAttention& naive,
+                   NaiveScope scope,
+                   std::vector<float>& out,
+                   double& product_s) {
     args_.out = out.data();
-    return naive.run(args_, blocks_, num_tokens_, scope);
+    HR_ASSIGN_OR_RETURN(const double seconds, naive.run(args_, blocks_, num_tokens_, scope));
+    product_s = std::min(product_s, seconds);
+    return {};
   }
 
   std::size_t num_values() const { return q_.size(); }
@@ -135,8 +142,9 @@ class Comparison {
                           layer->run_flash(flash);
                           return {};
                         }));
-    HR_ASSIGN_OR_RETURN(row.naive_scratch_bytes, scratch_of([&]() -> Status {
-                          return as_status(layer->run_naive(*naive, NaiveScope::kAllPairs, exact));
+    HR_ASSIGN_OR_RETURN(row.naive_scratch_bytes, scratch_of([&] {
+                          double product_s = kForever;
+                          return layer->run_naive(*naive, NaiveScope::kAllPairs, exact, product_s);
                         }));
     for (std::size_t i = 0; i < flash.size(); ++i) {
       row.max_abs_diff =
@@ -163,11 +171,6 @@ class Comparison {
   double f32_flop_per_s() const { return median(peaks_); }
 
  private:
-  static Status as_status(Result<double> seconds) {
-    HR_RETURN_IF_ERROR(seconds);
-    return {};
-  }
-
   void count_bytes(AttentionRow& row) const {
     const AttentionShape shape{.num_tokens = row.n,
                                .num_heads = options_.num_heads,
@@ -179,35 +182,42 @@ class Comparison {
     row.naive_causal_bytes = naive_traffic(shape, NaiveScope::kUnmasked, l2_bytes_);
   }
 
+  struct Samples {
+    std::vector<double> flash_s, naive_s, causal_s, products_s, peaks;
+  };
+
   // The forms in turn, the float peak between them.
   Status time(Layer& layer, NaiveAttention& naive, std::vector<float>& out, AttentionRow& row) {
-    std::vector<double> flash_s, naive_s, causal_s, product_rates, peaks;
-    const double product_flop = 4.0 * row.n * row.n * options_.num_heads * options_.head_dim;
-    peaks.push_back(probe_.f32_flop_per_s());
+    Samples samples;
+    samples.peaks.push_back(probe_.f32_flop_per_s());
     for (int i = 0; i < options_.repeat; ++i) {
-      HR_RETURN_IF_ERROR(timed(flash_s, [&]() -> Status {
-        layer.run_flash(out);
-        return {};
-      }));
-      double products = 0;  // seconds, the least
-      HR_RETURN_IF_ERROR(timed(naive_s, [&]() -> Status {
-        HR_ASSIGN_OR_RETURN(const double seconds,
-                            layer.run_naive(naive, NaiveScope::kAllPairs, out));
-        products = products == 0 ? seconds : std::min(products, seconds);
-        return {};
-      }));
-      product_rates.push_back(product_flop / products);
-      peaks.push_back(probe_.f32_flop_per_s());
-      HR_RETURN_IF_ERROR(timed(causal_s, [&]() -> Status {
-        return as_status(layer.run_naive(naive, NaiveScope::kUnmasked, out));
-      }));
+      HR_RETURN_IF_ERROR(time_once(layer, naive, out, samples));
+      samples.peaks.push_back(probe_.f32_flop_per_s());
     }
-    row.flash_s = median(flash_s);
-    row.naive_s = median(naive_s);
-    row.naive_causal_s = median(causal_s);
-    row.naive_product_share = median_share(product_rates, peaks);
-    peaks_.insert(peaks_.end(), peaks.begin(), peaks.end());
+    row.flash_s = median(samples.flash_s);
+    row.naive_s = median(samples.naive_s);
+    row.naive_causal_s = median(samples.causal_s);
+    std::vector<double> rates;
+    for (const double seconds : samples.products_s) {
+      rates.push_back(4.0 * row.n * row.n * options_.num_heads * options_.head_dim / seconds);
+    }
+    row.naive_product_share = median_share(rates, samples.peaks);
+    peaks_.insert(peaks_.end(), samples.peaks.begin(), samples.peaks.end());
     return {};
+  }
+
+  Status time_once(Layer& layer, NaiveAttention& naive, std::vector<float>& out, Samples& samples) {
+    HR_RETURN_IF_ERROR(timed(samples.flash_s, [&]() -> Status {
+      layer.run_flash(out);
+      return {};
+    }));
+    double product_s = kForever;
+    HR_RETURN_IF_ERROR(timed(samples.naive_s, [&] {
+      return layer.run_naive(naive, NaiveScope::kAllPairs, out, product_s);
+    }));
+    samples.products_s.push_back(product_s);
+    return timed(samples.causal_s,
+                 [&] { return layer.run_naive(naive, NaiveScope::kUnmasked, out, product_s); });
   }
 
   // Short work is repeated until it can be timed; the least of these counts, as for the probes

@@ -91,7 +91,7 @@ Result<double> share_of_limit(std::span<const double> rates,
 
 std::size_t last_level_cache_bytes() {
   for (const int name : {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE}) {
-    if (const long bytes = ::sysconf(name); bytes > 0) {
+    if (const auto bytes = ::sysconf(name); bytes > 0) {
       return static_cast<std::size_t>(bytes);
     }
   }

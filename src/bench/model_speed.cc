@@ -64,12 +64,11 @@ class Driver {
     return to_seconds(clock_.now() - start);
   }
 
+  // As many sequences as there are not yet.
   Status open(std::vector<TableId>& tables, int count, int depth) {
-    for (int i = 0; i < count; ++i) {
+    while (static_cast<int>(tables.size()) < count) {
       tables.push_back(kv_.open(0));
-      if (depth > 0) {
-        HR_RETURN_IF_ERROR(compute(tables.back(), 0, depth));
-      }
+      HR_RETURN_IF_ERROR(compute(tables.back(), 0, depth));
     }
     return {};
   }
@@ -174,9 +173,7 @@ class Measurement {
     std::vector<TableId> tables;
     for (int i = 0; i < options_.repeat; ++i) {
       progress_(fmt::format("decode of {} streams, run {} of {}", batch, i + 1, options_.repeat));
-      if (tables.empty()) {
-        HR_RETURN_IF_ERROR(driver_.open(tables, batch, options_.depth));
-      }
+      HR_RETURN_IF_ERROR(driver_.open(tables, batch, options_.depth));
       HR_ASSIGN_OR_RETURN(const double seconds,
                           driver_.decode(tables, options_.depth, options_.generate));
       rates.push_back(batch * options_.generate / seconds);

@@ -26,6 +26,15 @@ inline void naive_widen(const AttentionTile& tile, std::int32_t block, float* ke
   }
 }
 
+// More scores than this do not stay in a cache until the softmax reads them.
+inline constexpr std::ptrdiff_t kFarScores = std::ptrdiff_t{1} << 20;
+
+inline void copy_step_far(const float* from, float* to) {
+  HR_UNROLL for (int b = 0; b < kStepBlocks; ++b) {
+    store_far16(to + offset(b, 16), load16(from + offset(b, 16)));
+  }
+}
+
 inline void copy_step(const float* from, float* to) {
   HR_UNROLL for (int b = 0; b < kStepBlocks; ++b) {
     store16(to + offset(b, 16), load16(from + offset(b, 16)));
@@ -40,6 +49,7 @@ inline void naive_scores(const AttentionTile& tile,
                          float* memory) {
   const Scratch scratch = scratch_of(tile, memory);
   scale_queries(tile, scratch.q);
+  const bool far = stride * stride > kFarScores;
   for (int token = 0; token < num_tokens; token += kAttentionStep) {
     StepBlocks<float> in{Step{token, 0, kAttentionStep}, tile.head_dim};
     for (int b = 0; b < kStepBlocks; ++b) {
@@ -47,9 +57,12 @@ inline void naive_scores(const AttentionTile& tile,
     }
     score_rows<kScoreRows>(in, scratch, 0, tile.num_rows());
     for (int row = 0; row < tile.num_rows(); ++row) {
-      copy_step(scratch.scores + offset(row, kAttentionStep), scores + row * stride + token);
+      const float* const from = scratch.scores + offset(row, kAttentionStep);
+      float* const to = scores + row * stride + token;
+      far ? copy_step_far(from, to) : copy_step(from, to);
     }
   }
+  finish_far_stores();
 }
 
 inline void naive_softmax(const AttentionTile& tile,
@@ -99,7 +112,11 @@ inline void naive_values(const AttentionTile& tile,
     }
     for (int row = 0; row < tile.num_rows(); ++row) {
       scratch.decay[row] = first ? 0.0F : 1.0F;
-      copy_step(scores + row * stride + token, scratch.scores + offset(row, kAttentionStep));
+      const float* const from = scores + row * stride + token;
+      copy_step(from, scratch.scores + offset(row, kAttentionStep));
+      for (int i = 0; i < kAttentionStep; i += 16) {
+        __builtin_prefetch(from + kAttentionStep + i);
+      }
     }
     for (std::ptrdiff_t i = 0; first && i < size; i += 16) {
       store16(part.values + i, set16(0));

@@ -1,6 +1,7 @@
 // One tier's parts of NaiveAttention: a tile of rows of one query head (tile.group is 1) against
 // the tokens [0, num_tokens), a multiple of kAttentionStep. Rows of scores are `stride` floats
-// apart. `scratch` has attention_scratch_floats(). Pure on their arguments, called by any worker.
+// apart, a multiple of 16, and begin at whole vectors. `scratch` has attention_scratch_floats().
+// Pure on their arguments, called by any worker.
 #pragma once
 
 #include <cstddef>

@@ -55,7 +55,7 @@ std::uint64_t read(const std::byte* data, std::size_t bytes, std::size_t ahead) 
   __m256i sums[8] = {};
   for (const std::byte* const end = data + bytes; data < end; data += 256) {
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
+    for (std::ptrdiff_t i = 0; i < 8; ++i) {
       if (i % 2 == 0) {
         _mm_prefetch(reinterpret_cast<const char*>(data) + ahead + i * 32, _MM_HINT_T0);
       }

@@ -29,6 +29,12 @@ inline void store16(float* p, const Vec16& a) {
   _mm256_storeu_ps(p, a.lo);
   _mm256_storeu_ps(p + 8, a.hi);
 }
+// Past the caches, to a place of whole vectors; others may read it after finish_far_stores().
+inline void store_far16(float* p, const Vec16& a) {
+  _mm256_stream_ps(p, a.lo);
+  _mm256_stream_ps(p + 8, a.hi);
+}
+inline void finish_far_stores() { _mm_sfence(); }
 inline void store16(std::uint16_t* half, const Vec16& a) {
   auto* p = reinterpret_cast<__m128i*>(half);
   _mm_storeu_si128(p, _mm256_cvtps_ph(a.lo, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));

@@ -50,7 +50,7 @@ std::uint64_t read(const std::byte* data, std::size_t bytes, std::size_t ahead) 
   __m512i sums[8] = {};
   for (const std::byte* const end = data + bytes; data < end; data += 512) {
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
+    for (std::ptrdiff_t i = 0; i < 8; ++i) {
       _mm_prefetch(reinterpret_cast<const char*>(data) + ahead + i * 64, _MM_HINT_T0);
       sums[i] = _mm512_xor_si512(sums[i], _mm512_loadu_si512(data + i * 64));
     }

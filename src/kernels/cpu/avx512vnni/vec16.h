@@ -22,6 +22,9 @@ inline Vec16 load16(const std::uint16_t* half) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(half)));
 }
 inline void store16(float* p, Vec16 a) { _mm512_storeu_ps(p, a); }
+// Past the caches, to a place of whole vectors; others may read it after finish_far_stores().
+inline void store_far16(float* p, Vec16 a) { _mm512_stream_ps(p, a); }
+inline void finish_far_stores() { _mm_sfence(); }
 inline void store16(std::uint16_t* half, Vec16 a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(half),
                       _mm512_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));

@@ -49,6 +49,9 @@ inline void store16(float* p, const Vec16& a) {
     p[i] = a.v[i];
   }
 }
+// Past the caches, to a place of whole vectors; others may read it after finish_far_stores().
+inline void store_far16(float* p, const Vec16& a) { store16(p, a); }
+inline void finish_far_stores() {}
 inline void store16(std::uint16_t* half, const Vec16& a) {
   for (int i = 0; i < 16; ++i) {
     half[i] = f32_to_f16(a.v[i]);
