@@ -354,6 +354,51 @@ TEST(Engine, AFailingStepEndsItsRequestsWithAnError) {
   EXPECT_THAT(answer.last().error->message, HasSubstr("out of luck"));
 }
 
+TEST(Engine, LogitsThatAreNoNumbersEndTheirRequestAlone) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EngineSetup setup;
+  setup.logits = [](std::span<const TokenId> prefix, std::span<float> logits) {
+    says(2, bytes_of("hello"))(prefix, logits);
+    logits[5] = -kInfinity;  // one token less, no fault
+    if (prefix[0] == 'n' && prefix.size() == 4) {
+      logits[9] = std::numeric_limits<float>::quiet_NaN();
+    }
+    if (prefix[0] == 'i') {
+      logits[9] = kInfinity;
+    }
+    if (prefix[0] == 'a') {
+      std::ranges::fill(logits, std::numeric_limits<float>::quiet_NaN());
+    }
+    if (prefix[0] == 'm') {
+      std::ranges::fill(logits, -kInfinity);
+    }
+  };
+  const std::unique_ptr<Engine> engine = make_engine(setup);
+  std::vector<std::unique_ptr<RequestHandle>> handles;
+  for (const TokenId first : {'o', 'n', 'i', 'a', 'm'}) {
+    handles.push_back(submit(*engine, greedy({first, 2}, 20)));
+  }
+  RequestSpec scored = greedy({'a', 2}, 0);
+  scored.prompt_logprobs = true;
+  handles.push_back(submit(*engine, scored));
+  step_until_idle(*engine);
+  std::vector<std::string> texts;
+  for (const std::unique_ptr<RequestHandle>& handle : handles) {
+    Answer answer;
+    answer.read(*handle);
+    texts.push_back(answer.text);
+    const bool failed = texts.size() > 1;
+    EXPECT_EQ(answer.last().finish, failed ? FinishReason::kError : FinishReason::kStop);
+    EXPECT_EQ(answer.last().error.has_value(), failed);
+    if (failed) {
+      EXPECT_EQ(answer.last().error->code, ErrorCode::kInternal);
+      EXPECT_THAT(answer.last().error->message, HasSubstr("logits are not numbers"));
+    }
+  }
+  EXPECT_THAT(texts, ElementsAre("hello", "he", "", "", "", ""));
+  EXPECT_EQ(engine->stats().kv.used, 0);
+}
+
 TEST(Engine, DeadlinesEndQueuedAndRunningRequests) {
   EngineSetup setup = saying("longer than twenty tokens");
   setup.options.scheduler.max_sequences = 1;

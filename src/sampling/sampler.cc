@@ -160,6 +160,22 @@ SampledToken Sampler::sample(const Input& input, const SamplingParams& params) {
   return result;
 }
 
+Status check_logits(std::span<const float> logits) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  bool all_below = true;
+  bool any_finite = false;
+  for (const float logit : logits) {
+    all_below &= logit <= kMax;  // false for NaN
+    any_finite |= logit >= -kMax;
+  }
+  if (all_below && any_finite) {
+    return {};
+  }
+  return make_error(ErrorCode::kInternal,
+                    "the model's logits are not numbers: {}; the model file may be damaged",
+                    all_below ? "all are negative infinity" : "there is a NaN or an infinity");
+}
+
 SampledToken score(std::span<const float> logits, TokenId token, int num_top) {
   HR_CHECK(token >= 0 && static_cast<std::size_t>(token) < logits.size());
   const float best = readable(logits[static_cast<std::size_t>(argmax(logits))]);

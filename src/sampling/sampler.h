@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/result.h"
 #include "sampling/filters.h"
 #include "sampling/params.h"
 
@@ -33,7 +34,7 @@ struct SampledToken {
 class Sampler {
  public:
   struct Input {
-    std::span<const float> logits;       // [V]; a NaN counts as -inf
+    std::span<const float> logits;  // [V]; as check_logits() wants them, else a NaN counts as -inf
     std::span<const TokenId> prompt;     // for the repetition penalty
     std::span<const TokenId> output;     // generated so far
     std::span<const TokenId> forbidden;  // e.g. end tokens before min_tokens are reached
@@ -52,6 +53,10 @@ class Sampler {
   std::vector<Candidate> candidates_;
   std::vector<TokenId> history_;
 };
+
+// kInternal where no choice can be made in earnest: a logit is NaN or positive infinity, or all are
+// negative infinity. One pass.
+Status check_logits(std::span<const float> logits);
 
 // log softmax of one token of a row, and the n best: what scoring a prompt needs.
 SampledToken score(std::span<const float> logits, TokenId token, int num_top);

@@ -31,6 +31,12 @@ bool contains(std::span<const TokenId> tokens, TokenId token) {
 
 void StepLoop::commit(const PlannedRows& rows, int logit_idx) {
   Sequence& sequence = *store_.find(rows.id);
+  // Before anything of it is kept for others.
+  for (int i = 0; i < rows.num_logits; ++i) {
+    if (Status readable = check_logits(parts_.runner->logits(logit_idx + i)); !readable) {
+      return flush_and_end(sequence, FinishReason::kError, std::move(readable.error()));
+    }
+  }
   sequence.num_computed = sequence.num_scheduled;
   // Every token below num_computed is known and final: what is sampled below is computed in a later
   // step.
