@@ -125,9 +125,11 @@ Result<std::vector<PreparedPrompt>> GenerationJob::prepare_or_fail() const {
 
 Result<std::vector<PreparedPrompt>> GenerationJob::prepare() const {
   std::vector<PreparedPrompt> prompts;
+  const int max_tokens = model_->served().engine->max_context();
   for (const PromptInput& input : request_.prompts) {
-    HR_ASSIGN_OR_RETURN(PreparedPrompt prompt,
-                        prepare_prompt(model_->served(), input, request_.add_special_tokens));
+    HR_ASSIGN_OR_RETURN(
+        PreparedPrompt prompt,
+        prepare_prompt(model_->served(), input, request_.add_special_tokens, max_tokens));
     prompts.push_back(std::move(prompt));
   }
   return prompts;

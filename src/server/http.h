@@ -25,6 +25,7 @@ struct HttpRequest {
   std::string path;    // without the query
   std::string authorization;
   std::string content_type;
+  std::string wanted_headers;  // a preflight's Access-Control-Request-Headers
   std::string body;
   TimePoint arrival{};  // of its first byte
 };

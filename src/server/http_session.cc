@@ -271,6 +271,7 @@ void HttpSession::take_request() {
   request_.path = path_of({message.target().data(), message.target().size()});
   request_.authorization = std::string(message[http::field::authorization]);
   request_.content_type = std::string(message[http::field::content_type]);
+  request_.wanted_headers = std::string(message[http::field::access_control_request_headers]);
   request_.body = std::move(message.body());
   parser_.reset();
 }

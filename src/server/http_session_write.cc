@@ -42,7 +42,7 @@ std::string HttpSession::head_text(const HttpResponse& response, bool stream) co
   if (!service_.cors_origin.empty()) {
     head += fmt::format(
         "Access-Control-Allow-Origin: {}\r\nAccess-Control-Expose-Headers: x-request-id, x-seed, "
-        "x-queue-ms, x-ttft-ms, x-total-ms, x-ignored-fields\r\nVary: Origin\r\n",
+        "x-queue-ms, x-ttft-ms, x-total-ms, x-ignored-fields, retry-after\r\nVary: Origin\r\n",
         service_.cors_origin);
   }
   head += keep_alive_ ? (http_1_0_ ? "Connection: keep-alive\r\n" : "") : "Connection: close\r\n";

@@ -27,9 +27,13 @@ void read_logit_bias(FieldReader& fields, int vocab_size, SamplingParams& sampli
     const std::string_view key(entry.key().data(), entry.key().size());
     TokenId token = -1;
     const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), token);
-    if (code != std::errc() || end != key.data() + key.size() || token < 0 || token >= vocab_size) {
-      return fields.fail("logit_bias",
-                         fmt::format("keys are token ids from 0 to {}", vocab_size - 1));
+    // "05" beside "5" would be two biases of one token.
+    const bool plain =
+        code == std::errc() && end == key.data() + key.size() && (key == "0" || key.front() >= '1');
+    if (!plain || token < 0 || token >= vocab_size) {
+      return fields.fail(
+          "logit_bias",
+          fmt::format("keys are token ids from 0 to {}, without leading zeros", vocab_size - 1));
     }
     const bool is_number = entry.value().is_number();
     const double bias = is_number ? entry.value().to_number<double>() : 0;

@@ -2,6 +2,7 @@
 // take long, so it runs on the preparing threads.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,16 @@ struct PreparedPrompt {
 };
 
 // The chat template's text and ids. kInvalidArgument where the model has no template or the
-// template refuses.
-Result<PreparedPrompt> prepare_chat(const ServedModel& model, const ChatInput& input);
+// template refuses, and where the text cannot be as few tokens as max_tokens: that is seen before
+// it is encoded. Text that might fit is encoded, and its tokens may still be too many.
+Result<PreparedPrompt> prepare_chat(const ServedModel& model,
+                                    const ChatInput& input,
+                                    std::optional<int> max_tokens);
 
 // Any prompt. Special tokens in plain text are read, as completions do; ids stand as they are.
 Result<PreparedPrompt> prepare_prompt(const ServedModel& model,
                                       const PromptInput& input,
-                                      bool add_special_tokens);
+                                      bool add_special_tokens,
+                                      std::optional<int> max_tokens);
 
 }  // namespace headrace

@@ -1,5 +1,6 @@
 #include "server/router.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -13,6 +14,16 @@ bool matches(const Route& route, std::string_view path) {
   }
   const std::string_view prefix = pattern.substr(0, pattern.size() - 1);
   return path.starts_with(prefix) && path.size() > prefix.size();
+}
+
+// Browsers' clients add headers of their own; whoever may call at all may send what it wants. None
+// where it is no list of plain names.
+std::string plain_names(std::string_view list) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_, ";
+  const bool plain =
+      list.size() <= 1000 && list.find_first_not_of(kAllowed) == std::string_view::npos;
+  return plain ? std::string(list) : std::string();
 }
 
 void answer_error(Exchange& exchange, const ApiError& error) {
@@ -39,8 +50,10 @@ bool Router::authorized(const HttpRequest& request, Access access) const {
   }
   const std::vector<std::string>& keys = access == Access::kAdmin ? admin_keys_ : api_keys_;
   std::string_view given = request.authorization;
-  constexpr std::string_view kScheme = "Bearer ";
-  if (!given.starts_with(kScheme)) {
+  constexpr std::string_view kScheme = "bearer ";  // in either case, unlike the key
+  const std::string_view scheme = given.substr(0, kScheme.size());
+  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
+  if (!std::equal(scheme.begin(), scheme.end(), kScheme.begin(), kScheme.end(), same)) {
     return false;
   }
   given.remove_prefix(kScheme.size());
@@ -66,10 +79,14 @@ std::string Router::allowed_methods(std::string_view path) const {
 }
 
 void Router::preflight(Exchange& exchange) const {
+  std::string headers = plain_names(exchange.request().wanted_headers);
+  if (headers.empty()) {
+    headers = "authorization, content-type, x-request-id";
+  }
   HttpResponse response;
   response.status = 204;
   response.headers = {{"Access-Control-Allow-Methods", allowed_methods(exchange.request().path)},
-                      {"Access-Control-Allow-Headers", "authorization, content-type, x-request-id"},
+                      {"Access-Control-Allow-Headers", std::move(headers)},
                       {"Access-Control-Max-Age", "600"}};
   exchange.respond(std::move(response));
 }

@@ -1,3 +1,4 @@
+#include <optional>
 #include <utility>
 
 #include "base/json_text.h"
@@ -61,8 +62,9 @@ void tokenize(ServerCore& core, std::shared_ptr<Exchange> exchange) {
       std::move(exchange),
       [model = input->model, request = std::move(*request)]() -> Result<HttpResponse> {
         const ServedModel& served = model->served();
-        HR_ASSIGN_OR_RETURN(const PreparedPrompt prompt,
-                            prepare_prompt(served, request.prompt, request.add_special_tokens));
+        HR_ASSIGN_OR_RETURN(
+            const PreparedPrompt prompt,
+            prepare_prompt(served, request.prompt, request.add_special_tokens, std::nullopt));
         json::object answer = {{"tokens", ids_json(prompt.tokens)},
                                {"count", prompt.tokens.size()},
                                {"max_model_len", served.engine->max_context()}};
@@ -113,7 +115,7 @@ void apply_template(ServerCore& core, std::shared_ptr<Exchange> exchange) {
                     std::move(exchange),
                     [model = input->model, chat = std::move(chat)]() -> Result<HttpResponse> {
                       HR_ASSIGN_OR_RETURN(const PreparedPrompt prompt,
-                                          prepare_chat(model->served(), chat));
+                                          prepare_chat(model->served(), chat, std::nullopt));
                       return object_response({{"prompt", prompt.text}});
                     });
 }
@@ -180,7 +182,8 @@ void render(ServerCore& core, ParseRequest parse, std::shared_ptr<Exchange> exch
         for (const PromptInput& prompt_input : request.prompts) {
           HR_ASSIGN_OR_RETURN(
               const PreparedPrompt prompt,
-              prepare_prompt(model->served(), prompt_input, request.add_special_tokens));
+              prepare_prompt(
+                  model->served(), prompt_input, request.add_special_tokens, std::nullopt));
           rendered.push_back(render_json(*model, request, prompt, id));
         }
         if (request.form == ApiForm::kChat) {

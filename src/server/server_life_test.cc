@@ -70,6 +70,12 @@ TEST_F(ServerTest, KeysGuardAllButHealthAndThePage) {
   EXPECT_EQ(call("GET", "/metrics").status, 401);
   EXPECT_EQ(call("GET", "/v1/models", "", "Authorization: Bearer wrong\r\n").status, 401);
   EXPECT_EQ(call("GET", "/v1/models", "", "Authorization: Basic first\r\n").status, 401);
+  for (const char* wrong : {"", "firs", "firstx", "First", "first,second", "first second"}) {
+    const std::string header = fmt::format("Authorization: Bearer {}\r\n", wrong);
+    EXPECT_EQ(call("GET", "/v1/models", "", header).status, 401) << wrong;
+  }
+  EXPECT_EQ(call("GET", "/v1/models", "", "Authorization: Bearer first\r\n").status, 200);
+  EXPECT_EQ(call("GET", "/v1/models", "", "authorization: bearer first  \r\n").status, 200);
   EXPECT_EQ(call("GET", "/v1/models", "", "Authorization: Bearer second\r\n").status, 200);
   EXPECT_EQ(call("GET", "/v1/models").header("www-authenticate"), "Bearer");
 }
@@ -153,6 +159,36 @@ TEST_F(ServerTest, CorsAnswersPreflights) {
   EXPECT_EQ(reply.status, 204);
   EXPECT_EQ(reply.header("access-control-allow-origin"), "https://app.example");
   EXPECT_THAT(reply.header("access-control-allow-methods"), HasSubstr("POST"));
+}
+
+// As a browser sends it before a page's client may call: without the key, with all headers' names.
+TEST_F(ServerTest, CorsAllowsTheHeadersThatAPreflightNames) {
+  options_.cors_origin = "https://app.example";
+  options_.api_keys = {"key"};
+  serve();
+  const auto preflight = [this](std::string_view headers) {
+    return call("OPTIONS",
+                "/v1/chat/completions",
+                "",
+                fmt::format("Origin: https://app.example\r\nAccess-Control-Request-Method: POST\r\n"
+                            "Access-Control-Request-Headers: {}\r\n",
+                            headers));
+  };
+  const std::string names = "authorization,content-type,x-stainless-lang,x-stainless-retry-count";
+  const Reply reply = preflight(names);
+  EXPECT_EQ(reply.status, 204);
+  EXPECT_EQ(reply.body, "");
+  EXPECT_EQ(reply.header("access-control-allow-headers"), names);
+  EXPECT_EQ(reply.header("access-control-allow-origin"), "https://app.example");
+  EXPECT_EQ(reply.header("access-control-allow-methods"), "POST, OPTIONS");
+  EXPECT_EQ(preflight("a;b").header("access-control-allow-headers"),
+            "authorization, content-type, x-request-id");
+  EXPECT_EQ(preflight(std::string(1001, 'a')).header("access-control-allow-headers"),
+            "authorization, content-type, x-request-id");
+  // A refusal can be read by the page as well.
+  const Reply refused = post("/v1/chat/completions", "{}");
+  EXPECT_EQ(refused.status, 401);
+  EXPECT_EQ(refused.header("access-control-allow-origin"), "https://app.example");
 }
 
 TEST_F(ServerTest, AFullQueueIsRefusedWithRetryAfter) {

@@ -153,6 +153,25 @@ TEST_F(ServerTest, StopStringEndsAndIsLeftOut) {
   EXPECT_EQ(reply.json().at("choices").at(0).at("stop_reason").as_string(), "gh");
 }
 
+TEST_F(ServerTest, AStreamStopsWhereTheWholeAnswerDoes) {
+  serve();
+  for (const char* stop : {R"("gh")",
+                           R"("d")",
+                           R"("defg")",
+                           R"(["zz","mno","no"])",
+                           R"(["hX","gh"])",
+                           R"("xyzd")",
+                           R"("nothing")"}) {
+    const std::string fields = fmt::format(R"("max_tokens":15,"temperature":0,"stop":{})", stop);
+    const std::string whole = R"({"prompt":"xyz",)" + fields + "}";
+    const std::string streamed = R"({"prompt":"xyz","stream":true,)" + fields + "}";
+    const Reply reply = post("/v1/completions", whole);
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    const auto text = reply.json().at("choices").at(0).at("text").as_string();
+    EXPECT_THAT(stream_texts(post("/v1/completions", streamed).body, 1), ElementsAre(text)) << stop;
+  }
+}
+
 TEST_F(ServerTest, TgiFormsAnswer) {
   serve();
   const Reply whole =
@@ -236,6 +255,46 @@ TEST_F(ServerTest, APromptLongerThanTheContextIsRefused) {
   ASSERT_EQ(cut.status, 200) << cut.body;
   EXPECT_EQ(cut.json().at("choices").at(0).at("finish_reason").as_string(), "length");
   EXPECT_EQ(cut.json().at("usage").at("completion_tokens").as_int64(), 12);
+}
+
+// The longest token of the fixture's vocabulary has ten bytes.
+TEST_F(ServerTest, APromptFarTooLongIsRefusedBeforeItIsEncoded) {
+  serve();
+  const std::string text(100'000, 'x');
+  const std::string message = R"([{"role":"user","content":")" + text + R"("}])";
+  const std::vector<std::pair<std::string, std::string>> requests = {
+      {"/v1/completions", R"({"prompt":")" + text + R"("})"},
+      {"/v1/chat/completions", R"({"messages":)" + message + "}"},
+      {"/generate", R"({"inputs":")" + text + R"("})"}};
+  for (const auto& [path, body] : requests) {
+    const Reply reply = post(path, body);
+    EXPECT_EQ(reply.status, 400) << path;
+    EXPECT_THAT(reply.body, HasSubstr("the prompt has at least 1000")) << path;
+    EXPECT_THAT(reply.body, HasSubstr("the context 512")) << path;
+  }
+  const Reply tokens = post("/tokenize", R"({"prompt":")" + text + R"("})");
+  EXPECT_EQ(tokens.json().at("count").as_int64(), 100'000);
+}
+
+TEST_F(ServerTest, LogitsThatAreNoNumbersAreAnErrorOfTheirRequestAlone) {
+  setup_.logits = [](std::span<const TokenId> prefix, std::span<float> logits) {
+    say_alphabet(prefix, logits);
+    if (prefix[0] == '!' && prefix.size() == 6) {
+      logits[7] = std::numeric_limits<float>::quiet_NaN();
+    }
+  };
+  serve();
+  const Reply whole = post("/v1/completions", R"({"prompt":"!abc","max_tokens":8})");
+  EXPECT_EQ(whole.status, 500);
+  EXPECT_THAT(whole.body, HasSubstr("the model's logits are not numbers"));
+  const Reply stream = post("/v1/completions", R"({"prompt":"!abc","max_tokens":8,"stream":true})");
+  EXPECT_EQ(stream.status, 200);
+  EXPECT_THAT(stream.body, HasSubstr(R"("text":"e")"));
+  EXPECT_THAT(stream.body, HasSubstr("the model's logits are not numbers"));
+  EXPECT_THAT(stream.body, ::testing::EndsWith("data: [DONE]\n\n"));
+  EXPECT_EQ(post("/v1/completions", R"({"prompt":"abcd","max_tokens":8})").status, 200);
+  EXPECT_THAT(metrics_->text(),
+              HasSubstr("headrace_requests_total{model_name=\"tiny\",outcome=\"failed\"} 2\n"));
 }
 
 TEST_F(ServerTest, UnknownFieldsAreNamedInAHeaderAndCannotForgeOne) {
