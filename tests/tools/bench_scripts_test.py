@@ -1,7 +1,9 @@
 """The pure parts of the benchmark scripts: tables, the page that they fill, the plot, the model on paper."""
 import argparse
 import pathlib
+import subprocess
 import sys
+import tempfile
 import unittest
 import xml.etree.ElementTree
 
@@ -101,6 +103,17 @@ class Scaling(unittest.TestCase):
                 for model in scaling.MODELS}
         self.assertLess(gain["SmolLM2-135M Q4_1"], gain["Qwen2.5-1.5B Q4_K_M"])
         self.assertLess(gain["Qwen2.5-1.5B Q4_K_M"], gain["7B shape Q4_K_M"])
+
+
+class Help(unittest.TestCase):
+    def test_is_shown_without_building_or_installing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = pathlib.Path(folder) / "env"
+            for script in ("bench/peers/run", "scripts/bench/performance"):
+                run = subprocess.run([ROOT / script, "--help"], env={"PATH": "/usr/bin:/bin", "HEADRACE_PEERS_ENV": str(made)},
+                                     capture_output=True, text=True, timeout=60, check=True)
+                self.assertIn("--quick", run.stdout)
+                self.assertFalse(made.exists())
 
 
 if __name__ == "__main__":
