@@ -211,7 +211,10 @@ Result<std::unique_ptr<ModelHost>> ModelHost::load(
   options.scheduler = scheduler;
   options.batching = *batching_kind(flags.batching);
   options.max_queue = settings.max_queue;
+  options.max_queue_tokens = settings.max_queue_tokens;
   options.queue_timeout = settings.queue_timeout;
+  options.slo_ttft = settings.slo_ttft;
+  options.slo_itl = settings.slo_itl;
   host->engine_ = std::make_unique<Engine>(std::move(parts), options);
   return host;
 }

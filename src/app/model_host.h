@@ -39,7 +39,10 @@ struct EngineFlags {
 struct HostSettings {
   SchedulerLimits scheduler;
   int max_queue = 256;
+  std::int64_t max_queue_tokens = 0;
   Duration queue_timeout{0};
+  Duration slo_ttft{0};  // 0: none
+  Duration slo_itl{0};
   std::shared_ptr<Metrics> metrics;  // may be null
 };
 

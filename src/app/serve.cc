@@ -9,6 +9,7 @@
 #include "app/model_host.h"
 #include "base/machine.h"
 #include "base/version.h"
+#include "bench/latency.h"
 #include "server/server.h"
 
 namespace headrace {
@@ -23,6 +24,8 @@ struct ServeOptions {
   std::string admin_key_file;
   std::string served_name;
   int max_queue = 256;
+  std::int64_t max_queue_tokens = 0;
+  std::string slo;
   int queue_timeout_ms = 0;
   int request_timeout_ms = 0;
   int drain_timeout_ms = 30000;
@@ -67,6 +70,27 @@ Result<ServerOptions> server_options(const ServeOptions& options) {
   HR_ASSIGN_OR_RETURN(server.admin_keys, read_keys("--admin-key-file", options.admin_key_file));
   HR_ASSIGN_OR_RETURN(server.max_body_bytes, parse_bytes(options.max_body));
   return server;
+}
+
+// ttft_p99 and itl_p99, each at most once.
+Status read_slo(const std::string& text, HostSettings& settings) {
+  if (text.empty()) {
+    return {};
+  }
+  HR_ASSIGN_OR_RETURN(const std::vector<SloTarget> targets, parse_slo(text));
+  for (const SloTarget& target : targets) {
+    const auto limit = std::chrono::duration_cast<Duration>(
+        std::chrono::duration<double, std::milli>(target.limit_ms));
+    if (target.name == "ttft_p99") {
+      settings.slo_ttft = limit;
+    } else if (target.name == "itl_p99") {
+      settings.slo_itl = limit;
+    } else {
+      return make_error(
+          ErrorCode::kInvalidArgument, "--slo {}: the server keeps ttft_p99 and itl_p99", text);
+    }
+  }
+  return {};
 }
 
 void set_memory_gauges(const ModelHost& host, Metrics& metrics) {
@@ -137,6 +161,13 @@ int serve(ServeOptions& options) {
   if (!server_settings.ok()) {
     return fail(server_settings.error());
   }
+  HostSettings settings;
+  settings.max_queue = options.max_queue;
+  settings.max_queue_tokens = options.max_queue_tokens;
+  settings.queue_timeout = std::chrono::milliseconds(options.queue_timeout_ms);
+  if (const Status read = read_slo(options.slo, settings); !read.ok()) {
+    return fail(read.error());
+  }
   auto resolved = find_model_file(options.model);
   if (!resolved.ok()) {
     return fail(resolved.error());
@@ -151,9 +182,6 @@ int serve(ServeOptions& options) {
   }
   (*server)->start();
   const auto metrics = std::make_shared<Metrics>(resolved->served_name);
-  HostSettings settings;
-  settings.max_queue = options.max_queue;
-  settings.queue_timeout = std::chrono::milliseconds(options.queue_timeout_ms);
   settings.metrics = metrics;
   const auto host = ModelHost::load(*resolved, options.engine, settings, show_progress);
   finish_progress();
@@ -207,6 +235,13 @@ void add_serve_command(CLI::App& app, Action& action) {
       ->add_option("--max-queue", options->max_queue, "requests that may wait; one more gets 429")
       ->check(at_least(0))
       ->capture_default_str();
+  command
+      ->add_option("--max-queue-tokens",
+                   options->max_queue_tokens,
+                   "tokens of prompts that may wait; more gets 429; 0: no limit")
+      ->check(at_least(0));
+  command->add_option(
+      "--slo", options->slo, "as ttft_p99=2000,itl_p99=150 (ms): refuse and pace to keep it");
   command
       ->add_option(
           "--queue-timeout", options->queue_timeout_ms, "ms a request may wait (504); 0: no limit")

@@ -69,8 +69,12 @@ class Engine::Impl {
         options_(options),
         runner_context_(parts_.runner->limits().max_context),
         max_context_(max_kv_tokens(*parts_.kv, options.scheduler.max_step_tokens, runner_context_)),
-        mailbox_(std::make_shared<Mailbox>(
-            options.max_queue, options.scheduler.max_sequences, options.batching)),
+        mailbox_(
+            std::make_shared<Mailbox>(AdmissionLimits{.max_queue = options.max_queue,
+                                                      .max_queue_tokens = options.max_queue_tokens,
+                                                      .ttft = options.slo_ttft},
+                                      options.scheduler.max_sequences,
+                                      options.batching)),
         loop_(parts_, options, *mailbox_, max_context_) {
     const RunnerLimits& limits = parts_.runner->limits();
     HR_CHECK(options.scheduler.max_step_tokens <= limits.max_rows);
@@ -105,6 +109,7 @@ class Engine::Impl {
   }
 
   Status can_submit() const { return mailbox_->can_submit(); }
+  Duration retry_after() const { return mailbox_->retry_after(); }
 
   Result<std::unique_ptr<RequestHandle>> submit(RequestSpec spec) {
     HR_RETURN_IF_ERROR(check_prompt(spec));
@@ -112,7 +117,8 @@ class Engine::Impl {
       spec.arrival = parts_.clock->now();
     }
     auto ring = std::make_shared<EventRing>(options_.event_ring);
-    HR_ASSIGN_OR_RETURN(const SequenceId id, mailbox_->submit(std::move(spec), ring));
+    HR_ASSIGN_OR_RETURN(const SequenceId id,
+                        mailbox_->submit(std::move(spec), ring, parts_.clock->now()));
     return std::unique_ptr<RequestHandle>(std::make_unique<Handle>(id, std::move(ring), mailbox_));
   }
 
@@ -224,6 +230,7 @@ Engine::~Engine() = default;
 void Engine::start() { impl_->start(); }
 bool Engine::step() { return impl_->step(); }
 Status Engine::can_submit() const { return impl_->can_submit(); }
+Duration Engine::retry_after() const { return impl_->retry_after(); }
 Result<std::unique_ptr<RequestHandle>> Engine::submit(RequestSpec spec) {
   return impl_->submit(std::move(spec));
 }

@@ -29,9 +29,14 @@ namespace headrace {
 struct EngineOptions {
   SchedulerLimits scheduler;
   BatchingKind batching = BatchingKind::kContinuous;
-  int max_queue = 256;          // requests that wait; one more is refused (kExhausted)
-  int event_ring = 256;         // events a client may leave unread before its sequence is parked
-  Duration queue_timeout{0};    // 0: none. For requests that never ran
+  int max_queue = 256;   // requests that wait; one more is refused (kExhausted)
+  int event_ring = 256;  // events a client may leave unread before its sequence is parked
+  std::int64_t max_queue_tokens = 0;  // of prompts that wait; one more is refused; 0: no limit
+  Duration queue_timeout{0};          // 0: none. For requests that never ran
+  // Objectives, 0: none. What is predicted to get its first token later is refused; prefill chunks
+  // and the number of running sequences stay such that a step beside decode takes no longer.
+  Duration slo_ttft{0};
+  Duration slo_itl{0};
   int num_step_records = 4096;  // kept for tests and the dashboard
   // A step expected to take longer is given up when one of its requests is cancelled, so that the
   // blocks are back soon; the others compute it again, to the same bits. Never two in a row.
@@ -84,9 +89,13 @@ class Engine {
 
   // Whether submit() would take a request now: asked before a prompt is rendered and tokenized.
   Status can_submit() const;
-  // Refused: a full queue (kExhausted), draining (kUnavailable), a prompt longer than the context
-  // or one that can never fit the KV memory (kInvalidArgument). A refusal costs no work. A request
-  // may wait while a place to run is free: the queue is full when max_queue wait beside those.
+  // After a refusal with kExhausted: when to try again, from the backlog at that time; 0: not
+  // known.
+  Duration retry_after() const;
+  // Refused: a full queue, or a first token predicted later than it may be (kExhausted), draining
+  // (kUnavailable), a prompt longer than the context or one that can never fit the KV memory
+  // (kInvalidArgument). A refusal costs no work. A request may wait while a place to run is free:
+  // the queue is full when max_queue wait beside those.
   Result<std::unique_ptr<RequestHandle>> submit(RequestSpec spec);
 
   // No new requests; returns when all have ended or `timeout` has passed (then the rest is

@@ -12,7 +12,7 @@ class ContinuousPolicy final : public BatchingPolicy {
   int lookahead() const override { return limits_.max_sequences; }
 
   StepPlan schedule(const SchedulerInput& input, KvManager& kv) override {
-    StepPlanner planner(limits_, input.running, kv);
+    StepPlanner planner(limits_, input, kv);
     planner.plan_decode();
     planner.plan_prefill();
     planner.start_waiting(input.waiting);

@@ -27,7 +27,7 @@ class DynamicPolicy final : public BatchingPolicy {
       }
       batch_.form(input.waiting.first(static_cast<std::size_t>(size)));
     }
-    StepPlanner planner(limits_, input.running, kv);
+    StepPlanner planner(limits_, input, kv);
     planner.plan_decode();
     planner.plan_prefill();
     planner.start_waiting(batch_.waiting(input));

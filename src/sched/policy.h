@@ -109,6 +109,9 @@ struct SchedulerInput {
   std::span<const SchedSequence> waiting;
   TimePoint now{};
   bool more_may_come = true;  // false: waiting for a fuller batch is in vain
+  // Of this step, where that is less than the policy's limits. Sequences: no more are started.
+  int max_step_rows = std::numeric_limits<int>::max();
+  int max_sequences = std::numeric_limits<int>::max();
 };
 
 enum class BatchingKind { kContinuous, kDynamic, kStatic };

@@ -26,7 +26,7 @@ class StaticPolicy final : public BatchingPolicy {
       }
       form(input.waiting.first(std::min(input.waiting.size(), full)));
     }
-    StepPlanner planner(limits_, input.running, kv);
+    StepPlanner planner(limits_, input, kv);
     planner.plan_prefill();
     planner.start_waiting(batch_.waiting(input));
     pad_prompts(planner);

@@ -148,10 +148,7 @@ void GenerationJob::on_prepared(Result<std::vector<PreparedPrompt>> prompts) {
   if (submitted) {
     return pump();
   }
-  if (submitted.error().code == ErrorCode::kExhausted) {
-    return fail(model_->queue_full());
-  }
-  fail(to_api_error(submitted.error()));
+  fail(model_->refused(submitted.error()));
 }
 
 Status GenerationJob::submit(const std::vector<PreparedPrompt>& prompts) {

@@ -23,8 +23,7 @@ std::optional<ApiError> ModelEntry::enter() {
     return std::nullopt;
   }
   num_preparing_.fetch_sub(1);
-  return status || status.error().code == ErrorCode::kExhausted ? queue_full()
-                                                                : to_api_error(status.error());
+  return status ? queue_full() : refused(status.error());
 }
 
 void ModelEntry::note_finished(TimePoint now) {
@@ -41,6 +40,17 @@ ApiError ModelEntry::queue_full() const {
       429, fmt::format("the queue of '{}' is full: {} requests wait", model_.name, backlog));
   error.retry_after_s = retry_after_s(backlog);
   return error;
+}
+
+ApiError ModelEntry::refused(const Error& error) const {
+  ApiError answer = to_api_error(error);
+  if (error.code == ErrorCode::kExhausted) {
+    constexpr double kLongest = 3600;
+    const double wait_s = std::min(std::ceil(to_seconds(model_.engine->retry_after())), kLongest);
+    answer.retry_after_s =
+        wait_s > 0 ? static_cast<int>(wait_s) : retry_after_s(model_.engine->stats().waiting);
+  }
+  return answer;
 }
 
 // The time in which the backlog is worked off at the rate at which the last requests ended.

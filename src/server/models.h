@@ -31,6 +31,8 @@ class ModelEntry {
   // Measures how fast requests end, for Retry-After.
   void note_finished(TimePoint now);
   ApiError queue_full() const;
+  // What the engine did not take: 429 with its own Retry-After, or what the error says.
+  ApiError refused(const Error& error) const;
 
  private:
   int retry_after_s(int backlog) const;

@@ -71,6 +71,9 @@ World make_world(Dice& dice) {
   world.options.max_queue = dice.between(0, 12);
   world.options.event_ring = dice.between(1, 8);
   world.options.queue_timeout = std::chrono::milliseconds(dice.one_in(3) ? 200 : 0);
+  world.options.max_queue_tokens = dice.one_in(3) ? dice.between(1, 120) : 0;
+  world.options.slo_ttft = std::chrono::milliseconds(dice.one_in(4) ? dice.between(20, 300) : 0);
+  world.options.slo_itl = std::chrono::milliseconds(dice.one_in(4) ? dice.between(2, 20) : 0);
   world.options.give_up_over = dice.one_in(2) ? Duration{0} : std::chrono::milliseconds(3);
   world.groups = {{0}};
   if (dice.one_in(3)) {

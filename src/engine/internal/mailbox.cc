@@ -5,33 +5,63 @@
 
 namespace headrace {
 
-Status Mailbox::can_submit_locked() const {
+Status Mailbox::admit_locked(const AdmissionRequest& request) const {
   if (closed_) {
     return make_error(ErrorCode::kUnavailable,
                       "the server is shutting down and takes no new requests");
   }
-  const int num_waiting = num_active_ - num_running_;
-  const int num_places = std::max(0, max_running_ - num_running_);
-  if (num_waiting >= max_queue_ + num_places) {
-    return make_error(ErrorCode::kExhausted,
-                      "the queue is full: {} requests wait; try again later, or raise --max-queue",
-                      num_waiting);
+  Backlog backlog = speed_;
+  backlog.num_waiting = num_active_ - num_running_;
+  backlog.num_running = num_running_;
+  backlog.waiting_tokens = waiting_tokens_;
+  const Admission admission = admit(request, backlog, limits_);
+  if (admission.verdict == Admission::Verdict::kAccept) {
+    return {};
   }
-  return {};
+  retry_after_ = admission.retry_after;
+  if (admission.verdict == Admission::Verdict::kLate) {
+    return make_error(ErrorCode::kExhausted,
+                      "{} requests wait: the first token is predicted in {:.0f} ms, later than the "
+                      "{} allows; try again later",
+                      backlog.num_waiting,
+                      to_millis(admission.predicted_ttft),
+                      admission.why);
+  }
+  if (admission.why == "tokens") {
+    return make_error(ErrorCode::kExhausted,
+                      "the queue is full: prompts of {} tokens wait; try again later, or raise "
+                      "--max-queue-tokens",
+                      backlog.waiting_tokens);
+  }
+  return make_error(ErrorCode::kExhausted,
+                    "the queue is full: {} requests wait; try again later, or raise --max-queue",
+                    backlog.num_waiting);
 }
 
 Status Mailbox::can_submit() const {
   const std::lock_guard lock(mutex_);
-  return can_submit_locked();
+  return admit_locked({});
 }
 
-Result<SequenceId> Mailbox::submit(RequestSpec spec, std::shared_ptr<EventRing> ring) {
+Duration Mailbox::retry_after() const {
+  const std::lock_guard lock(mutex_);
+  return retry_after_;
+}
+
+Result<SequenceId> Mailbox::submit(RequestSpec spec,
+                                   std::shared_ptr<EventRing> ring,
+                                   TimePoint now) {
   SequenceId id{};
   {
     const std::lock_guard lock(mutex_);
-    HR_RETURN_IF_ERROR(can_submit_locked());
+    AdmissionRequest request{.prompt_tokens = static_cast<int>(spec.prompt.size())};
+    if (spec.deadline) {
+      request.time_left = *spec.deadline - now;
+    }
+    HR_RETURN_IF_ERROR(admit_locked(request));
     id = SequenceId{next_id_++};
     ++num_active_;
+    waiting_tokens_ += request.prompt_tokens;
     letters_.arrivals.push_back({id, std::move(spec), std::move(ring)});
   }
   letter_.notify_one();
@@ -136,6 +166,16 @@ void Mailbox::wait(std::optional<Duration> timeout) {
 void Mailbox::set_running(int num_running) {
   const std::lock_guard lock(mutex_);
   num_running_ = num_running;
+}
+
+void Mailbox::set_speed(const Backlog& speed) {
+  const std::lock_guard lock(mutex_);
+  speed_ = speed;
+}
+
+void Mailbox::prompt_started(int prompt_tokens) {
+  const std::lock_guard lock(mutex_);
+  waiting_tokens_ -= prompt_tokens;
 }
 
 void Mailbox::request_ended(bool was_running) {

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "admission/admission.h"
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/result.h"
@@ -30,13 +31,14 @@ struct Arrival {
 
 class Mailbox {
  public:
-  Mailbox(int max_queue, int max_running, BatchingKind batching)
-      : max_queue_(max_queue), max_running_(max_running), batching_(batching) {}
+  Mailbox(const AdmissionLimits& limits, int max_running, BatchingKind batching)
+      : limits_(limits), batching_(batching), speed_{.max_running = max_running} {}
 
-  // kUnavailable when closed, kExhausted when more wait than max_queue beside those for whom a
-  // place is free.
+  // kUnavailable when closed, kExhausted when admission refuses. Of a request that is not known
+  // yet, and of one that is.
   Status can_submit() const;
-  Result<SequenceId> submit(RequestSpec spec, std::shared_ptr<EventRing> ring);
+  Result<SequenceId> submit(RequestSpec spec, std::shared_ptr<EventRing> ring, TimePoint now);
+  Duration retry_after() const;  // after the last refusal
   void cancel(SequenceId id);
   void poke();  // a stalled sequence may go on
   void set_batching(BatchingKind kind);
@@ -59,6 +61,9 @@ class Mailbox {
   Letters take();
   void wait(std::optional<Duration> timeout);  // for a letter, a poke or stop()
   void set_running(int num_running);
+  // How fast the engine works and what runs: all of the backlog but what the mailbox counts itself.
+  void set_speed(const Backlog& speed);
+  void prompt_started(int prompt_tokens);  // waits no longer
   void request_ended(bool was_running);
   // Between these two, cancelling one of these sequences sets the flag, if the step may be given
   // up.
@@ -67,10 +72,9 @@ class Mailbox {
   const std::atomic<bool>& give_up() const { return give_up_; }
 
  private:
-  Status can_submit_locked() const;
+  Status admit_locked(const AdmissionRequest& request) const;
 
-  const int max_queue_;
-  const int max_running_;
+  const AdmissionLimits limits_;
   mutable std::mutex mutex_;
   std::condition_variable letter_;
   std::condition_variable idle_;
@@ -84,6 +88,9 @@ class Mailbox {
   std::uint64_t next_id_ = 1;
   int num_active_ = 0;
   int num_running_ = 0;
+  std::int64_t waiting_tokens_ = 0;
+  Backlog speed_;
+  mutable Duration retry_after_{0};
   std::atomic<bool> give_up_{false};
 };
 

@@ -1,6 +1,7 @@
 // All sequences that have not ended, each in exactly one list. One thread (the engine's).
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <unordered_map>
@@ -13,11 +14,18 @@ namespace headrace {
 class SequenceStore {
  public:
   // Waiting sequences stand by priority, then arrival, so a preempted one is in front of its
-  // equals.
+  // equals. Who waits rises by one priority each kAgeing, so that no one waits for ever: the order
+  // of two never changes, it is that of arrival + priority x kAgeing.
+  static constexpr Duration kAgeing = std::chrono::seconds(10);
   struct StartsBefore {
+    static TimePoint due(const Sequence& sequence) {
+      constexpr int kMost = 1'000'000;
+      return sequence.spec.arrival + kAgeing * std::clamp(sequence.spec.priority, -kMost, kMost);
+    }
     bool operator()(const Sequence* a, const Sequence* b) const {
-      return a->spec.priority != b->spec.priority ? a->spec.priority < b->spec.priority
-                                                  : a->id.value < b->id.value;
+      const TimePoint due_a = due(*a);
+      const TimePoint due_b = due(*b);
+      return due_a != due_b ? due_a < due_b : a->id.value < b->id.value;
     }
   };
   using WaitingList = std::set<Sequence*, StartsBefore>;

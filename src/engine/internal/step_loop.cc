@@ -39,6 +39,7 @@ StepLoop::StepLoop(Engine::Parts& parts,
       max_context_(max_context),
       batching_(options.batching),
       policy_(make_policy(options.batching, options.scheduler)),
+      max_running_(options.scheduler.max_sequences),
       padding_(static_cast<std::size_t>(options.scheduler.max_step_tokens), 0) {
   for (TokenId id = 0; id < parts_.tokenizer->vocab_size(); ++id) {
     if (parts_.tokenizer->is_end_of_generation(id)) {
@@ -60,6 +61,7 @@ bool StepLoop::step() {
     compute(plan, record);
     record.duration = parts_.clock->now() - begin;
   }
+  report_speed();
   record_step(plan, record);
   worked |= plan.num_rows > 0 || !plan.preempted.empty();
 #ifdef HEADRACE_DCHECK
@@ -200,11 +202,12 @@ StepPlan StepLoop::schedule(TimePoint now) {
   if (!any) {
     return {};
   }
-  StepPlan plan = policy_->schedule({.running = running_views_,
-                                     .waiting = waiting_views_,
-                                     .now = now,
-                                     .more_may_come = !mailbox_.closed()},
-                                    *parts_.kv);
+  SchedulerInput input{.running = running_views_,
+                       .waiting = waiting_views_,
+                       .now = now,
+                       .more_may_come = !mailbox_.closed()};
+  pace(input);
+  StepPlan plan = policy_->schedule(input, *parts_.kv);
   batch_forms_ = plan.wait_until;
   HR_CHECK(plan.num_rows > 0 || plan.wait_until);
   HR_CHECK(plan.num_rows <= options_.scheduler.max_step_tokens);
@@ -233,6 +236,7 @@ void StepLoop::apply(const StepPlan& plan, TimePoint now) {
     sequence.num_committed = started.num_cached;
     if (!sequence.started) {
       sequence.started = now;
+      mailbox_.prompt_started(sequence.num_prompt);
       sequence.num_cached = std::min(started.num_cached, sequence.num_prompt);
       if (parts_.metrics) {
         parts_.metrics->queue_time(now - sequence.spec.arrival);
@@ -299,6 +303,7 @@ bool StepLoop::forward(const StepPlan& plan, StepRecord& record) {
   gave_up_ = !done;
   record.given_up = !done;
   if (done) {
+    note_cost(plan, parts_.clock->now() - begin);
     step_times_.add(plan.num_rows, has_prefill, parts_.clock->now() - begin);
     return true;
   }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cost/step_cost.h"
 #include "engine/engine.h"
 #include "engine/internal/mailbox.h"
 #include "engine/internal/sequence_store.h"
@@ -53,6 +54,9 @@ class StepLoop {
   void compute(const StepPlan& plan, StepRecord& record);
   bool forward(const StepPlan& plan, StepRecord& record);
   void fail_step(const StepPlan& plan, const std::string& what);
+  void note_cost(const StepPlan& plan, Duration took);
+  void pace(SchedulerInput& input);
+  void report_speed();
   void record_step(const StepPlan& plan, const StepRecord& record);
   void check() const;
 
@@ -76,6 +80,10 @@ class StepLoop {
   std::optional<TimePoint> batch_forms_;  // when a batch that waits for more runs without
   Sampler sampler_;
   StepTimes step_times_;
+  StepCostModel cost_;
+  double keys_each_ = 0;  // that a row of the last step saw
+  double run_s_ = 0;      // how long sequences ran, lately
+  int max_running_;       // sequences, as the objective allows
   bool gave_up_ = false;  // the step before
   bool is_idle_ = false;
   std::vector<SchedSequence> running_views_;

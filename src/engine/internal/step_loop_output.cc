@@ -150,6 +150,13 @@ void StepLoop::end(Sequence& sequence, FinishReason reason, TokenEvent event) {
     parts_.metrics->end_to_end(now - arrival);
   }
   const bool was_running = sequence.status == SequenceStatus::kRunning;
+  if (!sequence.started) {
+    mailbox_.prompt_started(sequence.num_prompt);
+  } else if (was_running) {
+    constexpr double kWeight = 0.1;
+    const double ran_s = to_seconds(now - *sequence.started);
+    run_s_ = run_s_ == 0 ? ran_s : run_s_ + kWeight * (ran_s - run_s_);
+  }
   if (sequence.table) {
     parts_.kv->close(*sequence.table);
     sequence.table.reset();

@@ -25,11 +25,12 @@ PlannedRows make_rows(const SchedSequence& sequence, int start, int num_rows) {
 
 }  // namespace
 
-StepPlanner::StepPlanner(const SchedulerLimits& limits,
-                         std::span<const SchedSequence> running,
-                         KvManager& kv)
-    : limits_(limits), kv_(kv) {
-  for (const SchedSequence& sequence : running) {
+StepPlanner::StepPlanner(const SchedulerLimits& limits, const SchedulerInput& input, KvManager& kv)
+    : limits_(limits),
+      kv_(kv),
+      max_rows_(std::min(limits.max_step_tokens, input.max_step_rows)),
+      max_sequences_(std::min(limits.max_sequences, input.max_sequences)) {
+  for (const SchedSequence& sequence : input.running) {
     entries_.push_back({.sequence = &sequence});
     num_active_ += sequence.stalled ? 0 : 1;
   }
@@ -196,7 +197,7 @@ int StepPlanner::missing_blocks_of_running() const {
 void StepPlanner::start_waiting(std::span<const SchedSequence> waiting) {
   int promised = missing_blocks_of_running();
   for (const SchedSequence& sequence : waiting) {
-    if (num_active_ >= limits_.max_sequences || num_planned_ >= limits_.max_sequences) {
+    if (num_active_ >= max_sequences_ || num_planned_ >= limits_.max_sequences) {
       plan_.why = "sequences";
       return;
     }

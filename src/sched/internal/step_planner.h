@@ -13,8 +13,8 @@ namespace headrace {
 
 class StepPlanner {
  public:
-  // All three outlive the planner.
-  StepPlanner(const SchedulerLimits& limits, std::span<const SchedSequence> running, KvManager& kv);
+  // All three, and what the input shows, outlive the planner.
+  StepPlanner(const SchedulerLimits& limits, const SchedulerInput& input, KvManager& kv);
 
   void plan_decode();
   void plan_prefill();
@@ -34,7 +34,7 @@ class StepPlanner {
     bool preempted = false;
   };
 
-  int rows_left() const { return limits_.max_step_tokens - plan_.num_rows; }
+  int rows_left() const { return max_rows_ - plan_.num_rows; }
   int logits_left() const { return limits_.max_logit_rows - plan_.num_logits; }
   int blocks_left() const;
   bool gets_rows(const Entry& entry) const { return !entry.preempted && !entry.sequence->stalled; }
@@ -55,6 +55,8 @@ class StepPlanner {
 
   const SchedulerLimits& limits_;
   KvManager& kv_;
+  const int max_rows_;              // of this step
+  const int max_sequences_;         // no more are started
   std::vector<Entry> entries_;      // running, highest rank first
   std::vector<std::size_t> order_;  // of entries, as planned
   std::vector<PlannedRows> new_rows_;
