@@ -82,6 +82,12 @@ struct RowBlocks {
   }
 };
 
+// Cache lines of `bytes` that each tile of the rows fetches, so that together they fetch all.
+int lines_of_tile(std::ptrdiff_t bytes, int num_rows, int tile_rows) {
+  const int tiles = (num_rows + tile_rows - 1) / tile_rows;
+  return (static_cast<int>(bytes / 64) + tiles - 1) / tiles;
+}
+
 // Rows [begin, begin + num_rows) of a job; begin is a multiple of kFinishRows.
 PanelJob rows_of(const PanelJob& job, std::int64_t begin, int num_rows) {
   PanelJob part = job;
@@ -160,7 +166,13 @@ struct LinearDriver::State {
     const bool unpacked = kernels.unpacks != nullptr && kernels.unpacks(job.dtype, num_rows);
     const UnpackedPanel panel{
         own.codes.data(), own.scales.data(), own.offsets.data(), own.values.data()};
-    const int chunk = is_quantized(job.dtype) ? kUnpackedK : kUnpackedFloatK;
+    const bool quantized = is_quantized(job.dtype);
+    const int chunk = quantized ? kUnpackedK : kUnpackedFloatK;
+    const PanelLayout layout = panel_layout(job.dtype);
+    const int tile_rows = layout.scales_per_group == 2 ? 4 : 6;
+    if (quantized && num_rows > kFewRows && num_rows <= kAheadRows) {
+      job.ahead_lines = lines_of_tile(layout.group_bytes, num_rows, tile_rows);
+    }
     std::memset(job.acc, 0, static_cast<std::size_t>(num_rows) * kPanelCols * sizeof(float));
     for (; job.k_begin < end; job.k_begin = job.k_end) {
       job.k_end = unpacked || num_rows > kFewRows ? std::min(end, job.k_begin + chunk) : end;
@@ -169,7 +181,9 @@ struct LinearDriver::State {
         kernels.unpack(job, panel);
       }
       for (int row = 0; row < num_rows; row += step) {
-        const PanelJob part = rows_of(job, row, std::min(step, num_rows - row));
+        PanelJob part = rows_of(job, row, std::min(step, num_rows - row));
+        part.ahead = job.panel + layout.group_at(job.k_end / kGroup) +
+                     std::ptrdiff_t{64} * job.ahead_lines * (row / tile_rows);
         if (unpacked) {
           kernels.dot_unpacked(part, panel);
         } else {
@@ -186,7 +200,7 @@ struct LinearDriver::State {
   void add_paired_segment(PanelJob job, int worker_idx, Fn&& done) const {
     const int num_rows = job.rows.num_rows;
     job.fresh = true;
-    if (kernels.unpacks == nullptr || !kernels.unpacks(job.dtype, num_rows)) {
+    if (kernels.unpack_paired_from == 0 || num_rows < kernels.unpack_paired_from) {
       kernels.dot_paired(job);
       done(0, num_rows);
       return;
@@ -195,9 +209,8 @@ struct LinearDriver::State {
     const UnpackedPairs panel{
         own.codes.data(), own.pair_scales.data(), own.units.data(), own.pair_offsets.data()};
     const PairedLayout layout = paired_layout(job.dtype);
-    const int tiles = (num_rows + kTileRows - 1) / kTileRows;
     if (num_rows <= kAheadRows) {
-      job.ahead_lines = (static_cast<int>(layout.pair_bytes) / 64 + tiles - 1) / tiles;
+      job.ahead_lines = lines_of_tile(layout.pair_bytes, num_rows, kTileRows);
     }
     const int end = job.k_end;
     if (job.k_begin == end) {  // a segment of a K of fewer than four pairs; never the last

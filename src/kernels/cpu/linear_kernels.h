@@ -69,10 +69,10 @@ struct PanelJob {
   int k_begin = 0;
   int k_end = 0;
   float* acc = nullptr;
-  // Paired scales only.
-  bool fresh = false;  // acc begins at 0, whatever stands there
+  bool fresh = false;  // paired scales: acc begins at 0, whatever stands there
   // Packed bytes that come after this range of k: each tile of rows fetches its `ahead_lines` cache
-  // lines for each of its pairs, so that memory works while few rows are multiplied.
+  // lines for each of its groups or pairs, so that memory works while few rows are multiplied. A
+  // wish: it may reach beyond the weight, and a tier need not heed it.
   const std::byte* ahead = nullptr;
   int ahead_lines = 0;
 };
@@ -128,6 +128,7 @@ struct LinearKernels {
                        const UnpackedPanel& panel) = nullptr;  // panel begins at k_begin
 
   // Paired scales; k_begin is a multiple of kPair, k_end too or K. Null: the tier has no such form.
+  int unpack_paired_from = 0;  // so many rows repay unpacking a panel first; 0: never
   void (*quantize_paired_row)(const float* x, int dim, const PairedRow& out) = nullptr;
   void (*dot_paired)(const PanelJob& job) = nullptr;  // a whole segment, fresh
   void (*unpack_paired)(const PanelJob& job, const UnpackedPairs& out) = nullptr;

@@ -40,6 +40,12 @@ struct PanelLayout {
   std::ptrdiff_t plane_at = 0;      // upper bits of 5- and 6-bit codes
   std::ptrdiff_t group_bytes = 0;
   std::ptrdiff_t block_bytes = 0;
+
+  // From the panel's start.
+  constexpr std::ptrdiff_t group_at(std::ptrdiff_t group_idx) const {
+    return group_idx / groups_per_block * block_bytes + header_bytes +
+           group_idx % groups_per_block * group_bytes;
+  }
 };
 
 constexpr PanelLayout finish_layout(PanelLayout layout) {

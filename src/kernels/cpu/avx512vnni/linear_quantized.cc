@@ -270,12 +270,22 @@ HR_INLINE void add_halves(const Group& group,
   }
 }
 
+HR_INLINE void fetch_ahead(const std::byte* ahead, int num_lines) {
+  for (int i = 0; i < num_lines; ++i) {
+    _mm_prefetch(reinterpret_cast<const char*>(ahead + std::ptrdiff_t{64} * i), _MM_HINT_T1);
+  }
+}
+
 // kRows rows against a panel; source(g) is group g of it, counted like the rows' groups.
 template <typename Group, int kRows, typename Panel>
 HR_INLINE void tile(const PanelJob& job,
                     std::ptrdiff_t row_begin,
                     const Panel& panel,
                     int panel_group_begin) {
+  constexpr std::ptrdiff_t kFullTile = Group::kScales == 2 ? 4 : kMaxTile;
+  const std::ptrdiff_t group_bytes = panel_layout(job.dtype).group_bytes;
+  const std::byte* ahead =
+      job.ahead + std::ptrdiff_t{64} * job.ahead_lines * (row_begin / kFullTile);
   const RowsView& all = job.rows;
   TileRows rows = {
       .codes = all.codes + row_begin * all.code_stride,
@@ -295,7 +305,12 @@ HR_INLINE void tile(const PanelJob& job,
   const int group_end = job.k_end / kGroup;
   for (std::ptrdiff_t g = job.k_begin / kGroup; g < group_end; ++g) {
     const Group group(panel, g - panel_group_begin);
-    group.prefetch();
+    if (job.ahead_lines == 0) {
+      group.prefetch();
+    } else {
+      fetch_ahead(ahead, job.ahead_lines);
+      ahead += group_bytes;
+    }
     if constexpr (Group::kScales == 2) {
       add_halves<kRows>(group, rows, g, acc);
     } else {
