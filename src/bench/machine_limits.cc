@@ -100,9 +100,6 @@ std::size_t last_level_cache_bytes() {
 
 std::size_t l2_from_latencies(std::span<const LatencyPoint> points) {
   HR_CHECK(!points.empty());
-  // The next level takes three times as long and more; a cache nearly full of lines in random order
-  // misses some.
-  constexpr double kSlower = 2.2;
   std::size_t largest = points.front().bytes;
   for (const LatencyPoint& point : points) {
     if (point.seconds > points.front().seconds * kSlower) {
