@@ -173,6 +173,24 @@ Result<LoadedRunner> load_runner(const GgufFile& file,
   return loaded;
 }
 
+// What turns text into tokens and back; a fault in it names the file.
+Status ModelHost::load_text_parts(const GgufFile& file) {
+  HR_ASSIGN_OR_RETURN(TokenizerData data, read_tokenizer(file));
+  if (!data.chat_template.empty()) {
+    auto parsed = ChatTemplate::parse(data.chat_template);
+    if (!parsed) {
+      return std::move(parsed.error()).within(file.name());
+    }
+    chat_template_ = std::make_shared<const ChatTemplate>(*std::move(parsed));
+  }
+  auto tokenizer = Tokenizer::create(std::move(data));
+  if (!tokenizer) {
+    return std::move(tokenizer.error()).within(file.name());
+  }
+  tokenizer_ = *std::move(tokenizer);
+  return {};
+}
+
 Result<std::unique_ptr<ModelHost>> ModelHost::load(
     const ResolvedModel& model,
     const EngineFlags& flags,
@@ -181,12 +199,7 @@ Result<std::unique_ptr<ModelHost>> ModelHost::load(
   HR_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::open(model.path));
   auto host = std::make_unique<ModelHost>();
   host->name_ = model.served_name;
-  HR_ASSIGN_OR_RETURN(TokenizerData data, read_tokenizer(file));
-  if (!data.chat_template.empty()) {
-    HR_ASSIGN_OR_RETURN(ChatTemplate chat_template, ChatTemplate::parse(data.chat_template));
-    host->chat_template_ = std::make_shared<const ChatTemplate>(std::move(chat_template));
-  }
-  HR_ASSIGN_OR_RETURN(host->tokenizer_, Tokenizer::create(std::move(data)));
+  HR_RETURN_IF_ERROR(host->load_text_parts(file));
   HR_ASSIGN_OR_RETURN(LoadedRunner loaded, load_runner(file, flags, progress));
   if (host->tokenizer_->vocab_size() > loaded.runner->vocab_size()) {
     return make_error(ErrorCode::kCorrupt,

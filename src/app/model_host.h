@@ -67,6 +67,8 @@ class ModelHost {
   int max_context() const { return engine_->max_context(); }
 
  private:
+  Status load_text_parts(const GgufFile& file);
+
   std::string name_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::shared_ptr<const ChatTemplate> chat_template_;

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <memory>
 #include <pthread.h>
+#include <thread>
 
 #include "app/command.h"
 #include "app/config_file.h"
@@ -111,6 +113,29 @@ sigset_t block_stop_signals() {
   return signals;
 }
 
+// Ends the process when a stop signal comes before there is anything to drain; loading does not
+// look up in between. Lives while loading does.
+class StopWhileLoading {
+ public:
+  explicit StopWhileLoading(const sigset_t& signals)
+      : thread_([signals](const std::stop_token& stop) {
+          while (!stop.stop_requested()) {
+            const timespec wait{.tv_sec = 0, .tv_nsec = 20'000'000};
+            const int signal = sigtimedwait(&signals, nullptr, &wait);
+            if (signal > 0) {
+              finish_progress();
+              fmt::print(stderr,
+                         "headrace: stopped by {} while loading\n",
+                         signal == SIGINT ? "SIGINT" : "SIGTERM");
+              std::_Exit(kExitFailed);
+            }
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
 void announce(const ServeOptions& options, const ModelHost& host, int port) {
   const BackendInfo& backend = host.backend();
   const std::string address = fmt::format("http://{}:{}", options.host, port);
@@ -183,7 +208,10 @@ int serve(ServeOptions& options) {
   (*server)->start();
   const auto metrics = std::make_shared<Metrics>(resolved->served_name);
   settings.metrics = metrics;
-  const auto host = ModelHost::load(*resolved, options.engine, settings, show_progress);
+  const auto host = [&] {
+    const StopWhileLoading watch(signals);
+    return ModelHost::load(*resolved, options.engine, settings, show_progress);
+  }();
   finish_progress();
   if (!host.ok()) {
     return fail(host.error());

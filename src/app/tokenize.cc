@@ -29,7 +29,11 @@ Result<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& model) {
   HR_ASSIGN_OR_RETURN(const ResolvedModel resolved, find_model_file(model));
   HR_ASSIGN_OR_RETURN(const GgufFile file, GgufFile::open(resolved.path));
   HR_ASSIGN_OR_RETURN(TokenizerData data, read_tokenizer(file));
-  return Tokenizer::create(std::move(data));
+  auto tokenizer = Tokenizer::create(std::move(data));
+  if (!tokenizer) {
+    return std::move(tokenizer.error()).within(file.name());
+  }
+  return tokenizer;
 }
 
 void print_ids(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, bool json) {

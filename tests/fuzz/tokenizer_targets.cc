@@ -66,6 +66,7 @@ std::vector<TextPiece> cut_in_pieces(ByteSource source) {
 void check_text(const Tokenizer& tokenizer, std::span<const TextPiece> pieces) {
   for (const AddBos add_bos : {AddBos::kNo, AddBos::kAsModelSays}) {
     const std::vector<TokenId> ids = tokenizer.encode(pieces, add_bos);
+    EXPECT_LE(tokenizer.least_tokens(pieces), ids.size());
     for (const TokenId id : ids) {
       EXPECT_GE(id, 0);
       EXPECT_LT(id, tokenizer.vocab_size());

@@ -2,12 +2,15 @@
 
 import http.client
 import json
+import pathlib
+import re
 import signal
+import subprocess
 import tempfile
 import threading
 import unittest
 
-from serving import Serving, events, wait_for
+from serving import HEADRACE, MODEL, Serving, events, wait_for
 
 LONG = {"prompt": "Once upon a time", "max_tokens": 150, "ignore_eos": True, "stream": True, "temperature": 0}
 
@@ -18,7 +21,23 @@ def open_stream(server, body):
     return connection, connection.getresponse()
 
 
+def holds_back(process, number):
+    """Whether the process has begun to take this signal by itself, as it does before it loads."""
+    status = pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+    return int(re.search(r"SigBlk:\s*(\w+)", status)[1], 16) >> (number - 1) & 1 == 1
+
+
 class Life(unittest.TestCase):
+    def test_a_signal_while_loading_ends_at_once(self):
+        for how, name in ((signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM")):
+            command = [HEADRACE, "serve", MODEL, "--port", "0"]
+            with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+                wait_for(lambda: holds_back(process, how), "the loading to begin")
+                process.send_signal(how)
+                _, errors = process.communicate(timeout=60)
+                self.assertEqual(errors, f"headrace: stopped by {name} while loading\n")
+                self.assertEqual(process.returncode, 1)
+
     def test_sigterm_drains(self):
         with Serving() as server:
             expected = json.loads(server.post("/v1/completions", {**LONG, "stream": False})[2])["choices"][0]["text"]
