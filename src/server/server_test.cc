@@ -1,6 +1,10 @@
 #include "server/server.h"
 
+#include <atomic>
+#include <chrono>
 #include <gmock/gmock.h>
+#include <memory>
+#include <thread>
 
 #include "server/server_fixture.h"
 
@@ -277,21 +281,28 @@ TEST_F(ServerTest, APromptFarTooLongIsRefusedBeforeItIsEncoded) {
 }
 
 TEST_F(ServerTest, LogitsThatAreNoNumbersAreAnErrorOfTheirRequestAlone) {
-  setup_.logits = [](std::span<const TokenId> prefix, std::span<float> logits) {
+  const auto damaged = std::make_shared<std::atomic<bool>>(false);
+  setup_.logits = [damaged](std::span<const TokenId> prefix, std::span<float> logits) {
     say_alphabet(prefix, logits);
-    if (prefix[0] == '!' && prefix.size() == 6) {
+    if (prefix[0] == '!' && *damaged) {
       logits[7] = std::numeric_limits<float>::quiet_NaN();
     }
   };
+  setup_.hook = [](std::span<const SequenceRows>) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  };
   serve();
+  Client stream(server_->port());
+  stream.send(
+      http_text("POST", "/v1/completions", R"({"prompt":"!abc","max_tokens":400,"stream":true})"));
+  const std::string begun = stream.read_until("data: ");
+  EXPECT_THAT(begun, HasSubstr("HTTP/1.1 200 OK"));
+  *damaged = true;
+  const std::string rest = stream.read_until("[DONE]");
+  EXPECT_THAT(rest, HasSubstr(R"(data: {"error":{"message":"the model's logits are not numbers)"));
   const Reply whole = post("/v1/completions", R"({"prompt":"!abc","max_tokens":8})");
   EXPECT_EQ(whole.status, 500);
   EXPECT_THAT(whole.body, HasSubstr("the model's logits are not numbers"));
-  const Reply stream = post("/v1/completions", R"({"prompt":"!abc","max_tokens":8,"stream":true})");
-  EXPECT_EQ(stream.status, 200);
-  EXPECT_THAT(stream.body, HasSubstr(R"("text":"e")"));
-  EXPECT_THAT(stream.body, HasSubstr("the model's logits are not numbers"));
-  EXPECT_THAT(stream.body, ::testing::EndsWith("data: [DONE]\n\n"));
   EXPECT_EQ(post("/v1/completions", R"({"prompt":"abcd","max_tokens":8})").status, 200);
   EXPECT_THAT(metrics_->text(),
               HasSubstr("headrace_requests_total{model_name=\"tiny\",outcome=\"failed\"} 2\n"));

@@ -272,7 +272,7 @@ FinishJob finish_job(
     HR_CHECK(job.num_segments == 1);
     job.num_segments = 2;
     job.segment_stride = kPanelCols;
-    job.row_stride = 2 * kPanelCols;
+    job.row_stride = std::int64_t{2} * kPanelCols;
   }
   job.num_cols = std::min(kPanelCols, weight.num_rows - panel_idx * kPanelCols);
   job.out_stride = weight.num_rows;

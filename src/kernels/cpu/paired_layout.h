@@ -55,9 +55,9 @@ constexpr PairedLayout paired_layout(DType dtype) {
   PairedLayout layout;
   layout.has_offsets = dtype != DType::kQ4_0;
   layout.has_byte_scales = dtype == DType::kQ4_K;
-  layout.header_bytes = (layout.has_byte_scales ? 6 : 4) * kPanelCols;
+  layout.header_bytes = std::ptrdiff_t{layout.has_byte_scales ? 6 : 4} * kPanelCols;
   const std::ptrdiff_t number_bytes = layout.has_byte_scales ? 1 : 2;
-  layout.offsets_at = 2 * kPanelCols * number_bytes;
+  layout.offsets_at = number_bytes * 2 * kPanelCols;
   layout.codes_at = layout.offsets_at * (layout.has_offsets ? 2 : 1);
   layout.pair_bytes = layout.codes_at + 4 * kPairedRowBytes;
   return layout;

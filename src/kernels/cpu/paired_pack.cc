@@ -74,7 +74,7 @@ void read_k_type(DType dtype, const std::byte* src, ColumnBlock& block) {
       dtype, src, kScaleBlock, {&block.d, scales.data(), &block.dmin, mins.data()});
   float largest = 0;
   for (std::size_t g = 0; g < scales.size(); ++g) {
-    block.scales[g] = scales[g];
+    block.scales[g] = static_cast<std::uint8_t>(scales[g]);  // 0..63
     block.offsets[g] = mins[g];
     const float scale = block.d * static_cast<float>(scales[g]);
     const float offset = scale - block.dmin / 8 * static_cast<float>(mins[g]);
@@ -93,10 +93,10 @@ void read_k_type(DType dtype, const std::byte* src, ColumnBlock& block) {
 
 void store_numbers(const PairedLayout& layout,
                    const ColumnBlock& block,
-                   int pair,
+                   std::ptrdiff_t pair,
                    std::ptrdiff_t col,
                    std::byte* at) {
-  for (int g = 0; g < 2; ++g) {
+  for (std::ptrdiff_t g = 0; g < 2; ++g) {
     const auto idx = static_cast<std::size_t>(2 * pair + g);
     std::byte* offsets = at + layout.offsets_at;
     const std::ptrdiff_t place = 2 * col + g;
@@ -122,12 +122,12 @@ void store_column(DType dtype,
   if (layout.has_byte_scales) {
     store(header + 2 * col, f32_to_f16(block.d));
     store(header + 2 * (kPanelCols + col), f32_to_f16(block.dmin));
-    header[4 * kPanelCols + col] =
+    header[std::ptrdiff_t{4} * kPanelCols + col] =
         static_cast<std::byte>(std::bit_cast<std::uint32_t>(block.unit) >> 23);
   } else {
     store(header + 4 * col, block.unit);
   }
-  for (int pair = 0; pair < (block.num_groups + 1) / 2; ++pair) {
+  for (std::ptrdiff_t pair = 0; pair < (block.num_groups + 1) / 2; ++pair) {
     std::byte* at = panel + layout.pair_at(first_pair + pair);
     store_numbers(layout, block, pair, col, at);
     for (std::ptrdiff_t step = 0; step < 4; ++step) {
@@ -192,7 +192,8 @@ PairedColumn read_paired_column(DType dtype,
     out.offset = layout.has_offsets ? load<std::int16_t>(offsets + 2 * place) : 0;
     return out;
   }
-  const auto exponent = std::to_integer<std::uint32_t>(header[4 * kPanelCols + col]);
+  const auto exponent =
+      std::to_integer<std::uint32_t>(header[std::ptrdiff_t{4} * kPanelCols + col]);
   out.unit = std::bit_cast<float>(exponent << 23);
   if (!std::isfinite(out.unit)) {
     out.scale = kMaxIntegerScale;

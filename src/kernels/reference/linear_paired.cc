@@ -62,7 +62,8 @@ std::int64_t group_dot(const RowsView& rows,
   std::int64_t sum =
       rows.zero_terms[row / kTileRows * rows.group_stride + own * 2 + pair_number_at(group_idx)];
   for (std::ptrdiff_t k = 0; k < kGroup; ++k) {
-    sum += column.codes[static_cast<std::size_t>(k)] * codes[code_at(group_idx * kGroup + k)];
+    const std::int64_t code = column.codes[static_cast<std::size_t>(k)];
+    sum += code * codes[code_at(group_idx * kGroup + k)];
   }
   return sum;
 }
@@ -81,7 +82,7 @@ float dot_column(const PanelJob& job, std::ptrdiff_t row, std::ptrdiff_t col) {
     const PairedColumn column = read_paired_column(job.dtype, job.panel, g, col);
     const int scale = (column.scale * scales[pair_number_at(g)] + (1 << 14)) >> 15;
     block += scale * group_dot(rows, row, g, column);
-    block += column.offset * sums[pair_number_at(g)];
+    block += std::int64_t{column.offset} * sums[pair_number_at(g)];
     if ((g + 1) % kGroupsPerBlock == 0 || g + 1 == end) {
       const float unit = column.unit * units[g / kGroupsPerBlock * kTileRows];
       acc = std::fma(static_cast<float>(static_cast<std::int32_t>(block)), unit, acc);
