@@ -12,7 +12,7 @@ namespace headrace::jinja {
 namespace {
 
 Value absolute(Interpreter& in, const Value& input, CallArgs& args) {
-  ArgReader(args, "abs", {});
+  take_no_arguments(args, "abs");
   require_defined(input);
   if (const auto i = input.as_int()) {
     return *i < 0 ? signed_value(true, input) : Value::integer(*i);
@@ -217,7 +217,7 @@ Value tojson(Interpreter& in, const Value& input, CallArgs& args) {
 }
 
 Value pprint(Interpreter& in, const Value& input, CallArgs& args) {
-  ArgReader(args, "pprint", {});
+  take_no_arguments(args, "pprint");
   TextBuilder out(in.budget());
   append_repr(out, input);
   return Value::text(out.take());
@@ -232,8 +232,7 @@ Value attr(Interpreter& in, const Value& input, CallArgs& args) {
   const Text name = *reader.text(0);
   // Attributes only, no items: a dict's keys are none.
   if (input.as_dict() != nullptr && input.as_dict()->find(name.view()) != nullptr) {
-    const Value plain = in.attribute(Value::dict(std::make_shared<Dict>()), name);
-    return plain;
+    return in.attribute(Value::dict(std::make_shared<Dict>()), name);
   }
   return in.attribute(input, name);
 }

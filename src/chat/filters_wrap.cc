@@ -73,7 +73,7 @@ Value truncate(Interpreter& in, const Value& input, CallArgs& args) {
 }
 
 Value wordcount(Interpreter& in, const Value& input, CallArgs& args) {
-  ArgReader(args, "wordcount", {});
+  take_no_arguments(args, "wordcount");
   const Text text = in.str(input);
   const std::string_view view = text.view();
   Int count = 0;

@@ -163,41 +163,63 @@ int base_of(char type) {
   }
 }
 
-Text format_number(Interpreter& in, const Value& value, const Spec& spec, bool trusted) {
-  std::string head;
-  std::string digits;
+// A number's sign, prefix (0x) and digits with their grouping.
+struct Number {
   bool negative = false;
-  const auto whole = value.as_int();
-  const bool as_float =
-      !whole || std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
-  if (as_float && (spec.type != '\0' || !whole)) {
-    digits = float_digits(to_double(value), spec);
-    negative = digits.starts_with('-');
-    if (negative) {
-      digits.erase(0, 1);
-    }
-    if (spec.grouping != '\0') {
-      digits = grouped(digits, spec.grouping, 3);
-    }
-  } else {
-    if (spec.precision >= 0) {
-      fail("Precision not allowed in integer format specifier");
-    }
-    if (std::string_view("bdoxXn").find(spec.type) == std::string_view::npos && spec.type != '\0') {
-      fail("Unknown format code '{}' for object of type 'int'", spec.type);
-    }
-    const int base = base_of(spec.type);
-    negative = *whole < 0;
-    digits = int_in_base(*whole, base, spec.type == 'X');
-    if (spec.grouping != '\0') {
-      digits = grouped(digits, spec.grouping, base == 10 ? 3 : 4);
-    }
-    if (spec.alternate && base != 10) {
-      head = std::string("0") + spec.type;
-    }
+  std::string prefix;
+  std::string digits;
+};
+
+Number float_number(double value, const Spec& spec) {
+  Number number;
+  number.digits = float_digits(value, spec);
+  if (number.digits.starts_with('-')) {
+    number.negative = true;
+    number.digits.erase(0, 1);
   }
-  head.insert(0, negative ? "-" : spec.sign == '+' ? "+" : spec.sign == ' ' ? " " : "");
-  return aligned(in, spec, Text(head, true), Text(digits, true), '>', trusted);
+  if (spec.grouping != '\0') {
+    number.digits = grouped(number.digits, spec.grouping, 3);
+  }
+  return number;
+}
+
+Number int_number(Int value, const Spec& spec) {
+  if (spec.precision >= 0) {
+    fail("Precision not allowed in integer format specifier");
+  }
+  if (std::string_view("bdoxXn").find(spec.type) == std::string_view::npos && spec.type != '\0') {
+    fail("Unknown format code '{}' for object of type 'int'", spec.type);
+  }
+  const int base = base_of(spec.type);
+  Number number;
+  number.negative = value < 0;
+  number.digits = int_in_base(value, base, spec.type == 'X');
+  if (spec.grouping != '\0') {
+    number.digits = grouped(number.digits, spec.grouping, base == 10 ? 3 : 4);
+  }
+  if (spec.alternate && base != 10) {
+    number.prefix = std::string("0") + spec.type;
+  }
+  return number;
+}
+
+std::string_view sign_of(bool negative, char wanted) {
+  if (negative) {
+    return "-";
+  }
+  if (wanted == '+') {
+    return "+";
+  }
+  return wanted == ' ' ? " " : "";
+}
+
+Text format_number(Interpreter& in, const Value& value, const Spec& spec, bool trusted) {
+  const auto whole = value.as_int();
+  const bool float_code = std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
+  const bool as_float = !whole || float_code;
+  Number number = as_float ? float_number(to_double(value), spec) : int_number(*whole, spec);
+  number.prefix.insert(0, sign_of(number.negative, spec.sign));
+  return aligned(in, spec, Text(number.prefix, true), Text(number.digits, true), '>', trusted);
 }
 
 }  // namespace

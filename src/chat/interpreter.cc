@@ -13,6 +13,10 @@
 
 namespace headrace::jinja {
 
+void take_no_arguments(CallArgs& args, std::string_view function) {
+  const ArgReader none(args, function, {});
+}
+
 ArgReader::ArgReader(CallArgs& args,
                      std::string_view function,
                      std::initializer_list<std::string_view> names,

@@ -51,6 +51,9 @@ class ArgReader {
   std::vector<Slot> values_;
 };
 
+// Fails if there are any.
+void take_no_arguments(CallArgs& args, std::string_view function);
+
 struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<int, Value>> vars;

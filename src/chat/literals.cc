@@ -30,14 +30,12 @@ int digit_value(char c) {
 std::size_t skip_digits(std::string_view text, std::size_t at, int base) {
   std::size_t end = at;
   while (end < text.size()) {
-    if (digit_value(text[end]) < base) {
-      ++end;
-    } else if (text[end] == '_' && end > at && end + 1 < text.size() &&
-               digit_value(text[end + 1]) < base) {
-      ++end;
-    } else {
+    const bool separates =
+        text[end] == '_' && end > at && end + 1 < text.size() && digit_value(text[end + 1]) < base;
+    if (!separates && digit_value(text[end]) >= base) {
       break;
     }
+    ++end;
   }
   return end;
 }

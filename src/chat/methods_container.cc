@@ -40,12 +40,12 @@ Value count_method(Interpreter& in, const Value& self, CallArgs& args) {
 }
 
 Value copy_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
-  ArgReader(args, "copy", {});
+  take_no_arguments(args, "copy");
   return self;  // values do not change, so the copy is the value
 }
 
 Value keys_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
-  ArgReader(args, "keys", {});
+  take_no_arguments(args, "keys");
   std::vector<Value> out;
   for (const auto& [key, value] : self.as_dict()->entries()) {
     out.push_back(key);
@@ -54,7 +54,7 @@ Value keys_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
 }
 
 Value values_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
-  ArgReader(args, "values", {});
+  take_no_arguments(args, "values");
   std::vector<Value> out;
   for (const auto& [key, value] : self.as_dict()->entries()) {
     out.push_back(value);
@@ -63,7 +63,7 @@ Value values_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
 }
 
 Value items_method(Interpreter& in, const Value& self, CallArgs& args) {
-  ArgReader(args, "items", {});
+  take_no_arguments(args, "items");
   in.budget().charge_steps(self.as_dict()->size());
   std::vector<Value> out;
   for (const auto& [key, value] : self.as_dict()->entries()) {
@@ -82,13 +82,13 @@ Value get_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
 }
 
 Value is_integer_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
-  ArgReader(args, "is_integer", {});
+  take_no_arguments(args, "is_integer");
   const auto* d = self.get<double>();
   return Value::boolean(d == nullptr || (std::isfinite(*d) && std::floor(*d) == *d));
 }
 
 Value bit_length_method(Interpreter& /*in*/, const Value& self, CallArgs& args) {
-  ArgReader(args, "bit_length", {});
+  take_no_arguments(args, "bit_length");
   if (!self.as_int()) {
     fail("'float' object has no attribute 'bit_length'");
   }
