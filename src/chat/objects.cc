@@ -63,7 +63,7 @@ CyclerObject::CyclerObject(std::vector<Value> items) : items_(std::move(items)) 
 }
 
 Value CyclerObject::next() {
-  const Value value = items_[at_];
+  Value value = items_[at_];
   at_ = (at_ + 1) % items_.size();
   return value;
 }

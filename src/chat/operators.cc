@@ -238,33 +238,39 @@ bool less_sequences(const std::vector<Value>& a, const std::vector<Value>& b) {
 }
 
 // Orders NaN as Python does: every comparison with it is false.
+template <typename T>
+bool ordered_numbers(CompareOp op, T x, T y) {
+  switch (op) {
+    case CompareOp::kLt:
+      return x < y;
+    case CompareOp::kLe:
+      return x <= y;
+    case CompareOp::kGt:
+      return x > y;
+    default:
+      return x >= y;
+  }
+}
+
 bool ordered(CompareOp op, const Value& a, const Value& b) {
   require_defined(a);
   require_defined(b);
   if (is_number(a) && is_number(b)) {
     if (const auto x = a.as_int(), y = b.as_int(); x && y) {
-      return op == CompareOp::kLt   ? *x < *y
-             : op == CompareOp::kLe ? *x <= *y
-             : op == CompareOp::kGt ? *x > *y
-                                    : *x >= *y;
+      return ordered_numbers(op, *x, *y);
     }
-    const double x = to_double(a);
-    const double y = to_double(b);
-    return op == CompareOp::kLt   ? x < y
-           : op == CompareOp::kLe ? x <= y
-           : op == CompareOp::kGt ? x > y
-                                  : x >= y;
+    return ordered_numbers(op, to_double(a), to_double(b));
   }
-  if (op == CompareOp::kLt) {
-    return less_than(a, b);
+  switch (op) {
+    case CompareOp::kLt:
+      return less_than(a, b);
+    case CompareOp::kGt:
+      return less_than(b, a);
+    case CompareOp::kLe:
+      return less_than(a, b) || equals(a, b);
+    default:
+      return less_than(b, a) || equals(a, b);
   }
-  if (op == CompareOp::kGt) {
-    return less_than(b, a);
-  }
-  if (op == CompareOp::kLe) {
-    return less_than(a, b) || equals(a, b);
-  }
-  return less_than(b, a) || equals(a, b);
 }
 
 }  // namespace

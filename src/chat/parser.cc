@@ -359,8 +359,8 @@ const Stmt* Parser::unavailable_statement() {
 
 Target Parser::name_target() {
   const Token& token = expect(TokenType::kName, "name");
-  static const Names kConstants = {"true", "True", "false", "False", "none", "None"};
-  if (std::find(kConstants.begin(), kConstants.end(), token.text) != kConstants.end()) {
+  static const Names constants = {"true", "True", "false", "False", "none", "None"};
+  if (std::find(constants.begin(), constants.end(), token.text) != constants.end()) {
     error_at(token.line, fmt::format("can't assign to '{}'", token.text));
   }
   Target out;
