@@ -16,6 +16,8 @@ namespace {
 
 constexpr int kPrefetch = 4096;
 constexpr std::ptrdiff_t kUnpackedPairBytes = 8 * kPairedRowBytes;
+constexpr std::ptrdiff_t kPairNumbers =
+    std::ptrdiff_t{2} * kPanelCols;  // a scale for each group and column
 
 // GCC 12 spills the tile when these are the intrinsics.
 HR_INLINE __m512i dot4(__m512i acc, __m512i weights, __m512i codes) {
@@ -92,7 +94,7 @@ class PackedPair {
       const __m512i opposite = _mm512_sub_epi32(_mm512_set1_epi32(254), exponents);
       const __m512 inverse = _mm512_castsi512_ps(_mm512_slli_epi32(opposite, 23));
       const __m512 d = _mm512_mul_ps(load_halves(header_ + vec * 32), inverse);
-      const __m512 dmin = _mm512_mul_ps(load_halves(header_ + 2 * kPanelCols + vec * 32),
+      const __m512 dmin = _mm512_mul_ps(load_halves(header_ + kHalvesBytes + vec * 32),
                                         _mm512_mul_ps(inverse, _mm512_set1_ps(0.125F)));
       const Bytes scales(pair_ + vec * 32);
       const Bytes mins(pair_ + kLayout.offsets_at + vec * 32);
@@ -138,7 +140,7 @@ class PackedPair {
   }
 
   HR_INLINE __m512i exponent(std::ptrdiff_t vec) const {
-    const std::uint8_t* bytes = header_ + 4 * kPanelCols + vec * 16;
+    const std::uint8_t* bytes = header_ + 2 * kHalvesBytes + vec * 16;
     return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
   }
 
@@ -255,7 +257,7 @@ HR_INLINE void add_pair(const Pair& pair,
                         std::ptrdiff_t pair_idx,
                         Blocks<kRows>& blocks) {
   Sums<kRows> sums;
-  const std::ptrdiff_t first_number = 2 * kTileRows * pair_idx;
+  const std::ptrdiff_t first_number = pair_idx * 2 * kTileRows;
   const std::int8_t* codes = rows.codes + pair_idx * kPair * kTileRows;
 #pragma GCC unroll 8
   for (std::ptrdiff_t m = 0; m < kRows; ++m) {
@@ -397,6 +399,21 @@ void dot(const PanelJob& job) {
   all_rows<paired_layout(kType).has_offsets>(job, PackedPanel<kType>{job.panel});
 }
 
+// The codes of a pair, one byte each.
+template <DType kType>
+HR_INLINE void unpack_codes(const PackedPair<kType>& pair,
+                            std::ptrdiff_t vec,
+                            std::uint8_t* codes) {
+#pragma GCC unroll 4
+  for (std::ptrdiff_t step = 0; step < 4; ++step) {
+    for (std::ptrdiff_t half = 0; half < 2; ++half) {
+      std::uint8_t* row = codes + step * kPairedRowBytes + vec * 128 + half * 64;
+      _mm512_storeu_si512(row, pair.template codes<0>(step, vec, half));
+      _mm512_storeu_si512(row + 4 * kPairedRowBytes, pair.template codes<1>(step, vec, half));
+    }
+  }
+}
+
 template <DType kType>
 void unpack(const PanelJob& job, const UnpackedPairs& out) {
   const PackedPanel<kType> panel{job.panel};
@@ -411,14 +428,7 @@ void unpack(const PanelJob& job, const UnpackedPairs& out) {
     pair.prefetch();
 #pragma GCC unroll 2
     for (std::ptrdiff_t vec = 0; vec < 2; ++vec) {
-#pragma GCC unroll 4
-      for (std::ptrdiff_t step = 0; step < 4; ++step) {
-        for (std::ptrdiff_t half = 0; half < 2; ++half) {
-          std::uint8_t* row = codes + step * kPairedRowBytes + vec * 128 + half * 64;
-          _mm512_storeu_si512(row, pair.template codes<0>(step, vec, half));
-          _mm512_storeu_si512(row + 4 * kPairedRowBytes, pair.template codes<1>(step, vec, half));
-        }
-      }
+      unpack_codes<kType>(pair, vec, codes);
       const Numbers numbers = pair.numbers(vec);
       _mm512_storeu_si512(scales + vec * 32, numbers.scales);
       _mm512_storeu_si512(offsets + vec * 32, numbers.offsets);
@@ -430,8 +440,8 @@ void unpack(const PanelJob& job, const UnpackedPairs& out) {
       units += kPanelCols;
     }
     codes += kUnpackedPairBytes;
-    scales += 2 * kPanelCols;
-    offsets += 2 * kPanelCols;
+    scales += kPairNumbers;
+    offsets += kPairNumbers;
   }
 }
 

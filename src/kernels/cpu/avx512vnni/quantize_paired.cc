@@ -101,14 +101,16 @@ HR_INLINE void quantize_block(const float* x, std::ptrdiff_t num_pairs, const Pa
 }  // namespace
 
 void quantize_paired_row(const float* x, int dim, const PairedRow& out) {
+  constexpr std::ptrdiff_t kBlockCodes = std::ptrdiff_t{kScaleBlock} * kTileRows;
+  constexpr std::ptrdiff_t kBlockNumbers = std::ptrdiff_t{kGroupsPerBlock} * kTileRows;
   PairedRow at = out;
   std::ptrdiff_t k = 0;
   for (; k + kScaleBlock <= dim; k += kScaleBlock) {
     quantize_block(x + k, kPairsPerBlock, at);
-    at.codes += kScaleBlock * kTileRows;
-    at.integer_scales += kGroupsPerBlock * kTileRows;
-    at.integer_sums += kGroupsPerBlock * kTileRows;
-    at.zero_terms += kGroupsPerBlock * kTileRows;
+    at.codes += kBlockCodes;
+    at.integer_scales += kBlockNumbers;
+    at.integer_sums += kBlockNumbers;
+    at.zero_terms += kBlockNumbers;
     at.units += kTileRows;
   }
   if (k < dim) {
