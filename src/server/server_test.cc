@@ -300,6 +300,7 @@ TEST_F(ServerTest, LogitsThatAreNoNumbersAreAnErrorOfTheirRequestAlone) {
   *damaged = true;
   const std::string rest = stream.read_until("[DONE]");
   EXPECT_THAT(rest, HasSubstr(R"(data: {"error":{"message":"the model's logits are not numbers)"));
+  EXPECT_THAT(rest, HasSubstr("data: [DONE]"));
   const Reply whole = post("/v1/completions", R"({"prompt":"!abc","max_tokens":8})");
   EXPECT_EQ(whole.status, 500);
   EXPECT_THAT(whole.body, HasSubstr("the model's logits are not numbers"));
