@@ -93,6 +93,10 @@ class Tidy(unittest.TestCase):
         self.assertEqual(tidy.parse_deps(output),
                          {"src/a.cc.o": ["/r/src/a.cc", "/r/src/a.h"], "src/b.cc.o": ["/r/src/b.cc"]})
 
+    def test_precompiled_headers_are_not_for_clang_tidy(self):
+        command = "c++ -I/r/src -O2 -Winvalid-pch -include /r/build/x.dir/cmake_pch.hxx -MD -o a.o -c /r/src/a.cc"
+        self.assertEqual(tidy.without_precompiled(command), "c++ -I/r/src -O2 -MD -o a.o -c /r/src/a.cc")
+
     def test_a_finding_in_a_header_is_told_once(self):
         seen = set()
         header = "/r/src/a.h:1:2: error: bad [x]\n  code\n  ^"

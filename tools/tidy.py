@@ -33,6 +33,12 @@ def parse_deps(output):
     return deps
 
 
+def without_precompiled(command):
+    """The compile command as clang-tidy can take it: GCC's precompiled headers mean nothing to it, and a file must include
+    what it uses by itself."""
+    return re.sub(r" -Winvalid-pch| -include \S*/cmake_pch\.hxx", "", command)
+
+
 class Hasher:
     """SHA-256 of files, each read once."""
 
@@ -59,10 +65,10 @@ def key_of(entry, files, common, hasher):
     return key.hexdigest()
 
 
-def lint(build_dir, source):
+def lint(database, source):
     """(passed, what clang-tidy said)."""
     # The commands are GCC's, which has warnings that clang does not know.
-    run = subprocess.run(["clang-tidy", "--quiet", "-p", build_dir, "--extra-arg=-Wno-unknown-warning-option", source],
+    run = subprocess.run(["clang-tidy", "--quiet", "-p", database, "--extra-arg=-Wno-unknown-warning-option", source],
                          capture_output=True, text=True)
     said = "\n".join(line for line in run.stdout.splitlines() if not line.startswith("Use -"))
     if run.returncode != 0 and not said:
@@ -112,8 +118,14 @@ def main():
     deps = parse_deps(subprocess.run(["ninja", "-C", str(build), "-t", "deps"], capture_output=True, text=True,
                                      check=True).stdout)
     hasher = Hasher()
+    entries = json.loads((build / "compile_commands.json").read_text())
+    for entry in entries:
+        entry["command"] = without_precompiled(entry["command"])
+    database = build / "tidy"
+    database.mkdir(exist_ok=True)
+    (database / "compile_commands.json").write_text(json.dumps(entries))
     todo, num_known = [], 0
-    for name, entry in wanted(json.loads((build / "compile_commands.json").read_text()), args.prefixes):
+    for name, entry in wanted(entries, args.prefixes):
         key = key_of(entry, deps.get(object_of(entry), [entry["file"]]), common, hasher)
         if (cache / key).exists():
             num_known += 1
@@ -122,7 +134,7 @@ def main():
 
     num_failed, seen = 0, set()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        verdicts = {pool.submit(lint, str(build), str(ROOT / name)): (name, key) for name, key in todo}
+        verdicts = {pool.submit(lint, str(database), str(ROOT / name)): (name, key) for name, key in todo}
         for verdict in concurrent.futures.as_completed(verdicts):
             name, key = verdicts[verdict]
             passed, said = verdict.result()

@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <fmt/format.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
@@ -22,8 +23,7 @@ struct Vectors {
 };
 
 Vectors read_vectors(std::string_view type) {
-  std::ifstream file(std::string(HEADRACE_TEST_DATA) + "/quant/" + std::string(type) + ".bin",
-                     std::ios::binary);
+  std::ifstream file(fmt::format("{}/quant/{}.bin", HEADRACE_TEST_DATA, type), std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
   if (bytes.size() < 12 || std::memcmp(bytes.data(), "HRQV", 4) != 0) {
     return {};
