@@ -16,6 +16,7 @@ namespace headrace {
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitGate = 3;  // a gate was not met
 
 // One line on stderr, whatever the message holds; the exit code that fits the error.
 int fail(const Error& error);
@@ -59,5 +60,6 @@ void add_inspect_command(CLI::App& app, Action& action);
 void add_tokenize_command(CLI::App& app, Action& action);
 void add_template_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
+void add_eval_command(CLI::App& app, Action& action);
 
 }  // namespace headrace

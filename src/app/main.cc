@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
     add_inspect_command(app, action);
     add_tokenize_command(app, action);
     add_template_command(app, action);
+    add_eval_command(app, action);
     add_bench_command(app, action);
     try {
       app.parse(argc, argv);

@@ -162,11 +162,11 @@ Result<LoadedRunner> load_runner(const GgufFile& file,
   LoadedRunner loaded;
   loaded.kv = std::make_unique<KvManager>(
       layout.groups, num_blocks, kBlockTokens, flags.prefix_cache == "on");
-  const RunnerLimits limits{
-      .max_rows = flags.max_step_tokens,
-      .max_sequences = flags.max_batch,
-      .max_logit_rows = std::min(std::max(flags.max_batch, 64), flags.max_step_tokens),
-      .max_context = context};
+  const int logit_rows = flags.logit_rows > 0 ? flags.logit_rows : std::max(flags.max_batch, 64);
+  const RunnerLimits limits{.max_rows = flags.max_step_tokens,
+                            .max_sequences = flags.max_batch,
+                            .max_logit_rows = std::min(logit_rows, flags.max_step_tokens),
+                            .max_context = context};
   HR_ASSIGN_OR_RETURN(
       loaded.runner,
       ModelRunner::create(std::move(backend), std::move(model), std::move(storage), limits));

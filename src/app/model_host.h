@@ -32,6 +32,7 @@ struct EngineFlags {
   std::string weights = "as-is";
   std::string draft = "off";
   int tp = 1;
+  int logit_rows = 0;  // of a step; 0: one per sequence, at least 64. No flag: callers set it
 
   void add_to(CLI::App& command);
 };

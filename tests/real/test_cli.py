@@ -74,6 +74,24 @@ class Cli(unittest.TestCase):
             self.assertEqual(run.returncode, 1)
             self.assertIn("No space left on device", run.stderr)
 
+    def test_eval_needs_a_window_of_text(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write("A few words.")
+            file.flush()
+            self.fails(2, "tokens, not one window of 512", "eval", MODEL, "--text", file.name)
+        self.fails(1, "No such file", "eval", MODEL, "--text", "/no/such/file")
+        self.fails(2, "--against", "eval", MODEL, "--text", os.devnull, "--max-ppl-change", "1")
+
+    def test_a_gate_that_refuses_ends_with_3(self):
+        text = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "LICENSE")
+        for limit, code in (("0", 0), ("-0.5", 3)):
+            run = headrace("eval", MODEL, "--text", text, "--windows", "1", "--against", MODEL, "--max-ppl-change", limit, "--json")
+            self.assertEqual(run.returncode, code, run.stderr)
+            result = json.loads(run.stdout)
+            self.assertEqual(result["tokens"], 255)
+            self.assertEqual(result["against"]["ppl"], result["ppl"])
+            self.assertEqual(result["against"]["top1_agreement_pct"], 100)
+
     def test_json_is_one_object(self):
         for arguments in (
             ["tokenize", MODEL, "--text", "a"],
