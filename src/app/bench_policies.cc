@@ -242,6 +242,7 @@ void add_bench_policies_command(CLI::App& bench, Action& action) {
   command->add_option("--plot", options->plot, "write an HTML page with plots here");
   command->add_flag("--json", options->json, "print one JSON object");
   options->engine.add_to(*command);
+  command->remove_option(command->get_option("--batching"));  // each of them
   command->callback(
       [options, &action] { action = [options] { return bench_policies(*options); }; });
 }

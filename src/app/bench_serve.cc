@@ -270,7 +270,11 @@ void add_load_options(CLI::App& command, BenchServeOptions& options) {
       ->capture_default_str();
   command.add_option(
       "--trace", options.trace, "a file of lines SECONDS,PROMPT_TOKENS,OUTPUT_TOKENS");
-  command.add_option("--seed", options.seed, "of times, lengths and words")->capture_default_str();
+  command
+      .add_option("--seed",
+                  options.seed,
+                  "of times, lengths and words; a prefix cache knows a repeated seed's prompts")
+      ->capture_default_str();
 }
 
 }  // namespace

@@ -20,8 +20,8 @@
 // computed again later. Sequences rank by priority, then age; stalled ones rank last. The lowest
 // rank is preempted, and only for a higher one. The highest always progresses. A stalled sequence
 // holds up no batch: when it goes on it belongs to the one that runs, or if it was preempted to the
-// next. Source of paging and
-// preemption by recompute: Kwon et al., "PagedAttention", SOSP 2023.
+// next.
+// Source of paging and preemption by recompute: Kwon et al., "PagedAttention", SOSP 2023.
 //
 // One thread (the engine's) calls a policy; policies share nothing.
 #pragma once

@@ -198,6 +198,7 @@ void GenerationJob::add_choice(int prompt_idx,
   Choice choice;
   choice.index = static_cast<int>(choices_.size());
   choice.prompt_idx = prompt_idx;
+  choice.usage.prompt_tokens = static_cast<int>(prompt.tokens.size());
   if (request_.echo) {
     choice.prompt_text = prompt.text;
     choice.prompt = prompt.tokens;
@@ -300,6 +301,7 @@ void GenerationJob::absorb(std::size_t idx, const TokenEvent& event) {
   }
   if (event.token.token >= 0) {
     ++choice.num_tokens;
+    choice.usage.completion_tokens = choice.num_tokens;
     choice.last_token = event.token.token;
   }
   if (!request_.stream || request_.form == ApiForm::kTgi) {
@@ -382,6 +384,7 @@ void GenerationJob::abandon() {
   if (done_) {
     return;
   }
+  exchange_->log().usage = totals_of(choices_).usage;
   exchange_->log().error = "the client went away";
   end(Outcome::kAborted);
 }

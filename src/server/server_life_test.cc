@@ -1,6 +1,8 @@
 // Keys, limits, slow and vanishing clients, loading and draining.
 #include <atomic>
 #include <gmock/gmock.h>
+#include <mutex>
+#include <string>
 
 #include "server/server.h"
 #include "server/server_fixture.h"
@@ -245,6 +247,29 @@ TEST_F(ServerTest, AClientThatGoesAwayFreesItsBlocks) {
   }
   EXPECT_TRUE(
       eventually([&] { return engine_->stats().running == 0 && engine_->stats().kv.used == 0; }));
+}
+
+TEST_F(ServerTest, WhatAClientGotBeforeItWentAwayIsLogged) {
+  std::mutex mutex;
+  std::string line;
+  options_.log_sink = [&](std::string_view text) {
+    const std::lock_guard lock(mutex);
+    line = text;
+  };
+  setup_.hook = [](std::span<const SequenceRows>) { std::this_thread::sleep_for(milliseconds(5)); };
+  serve();
+  {
+    Client client(server_->port());
+    client.send(
+        http_text("POST", "/v1/completions", R"({"prompt":"abc","max_tokens":400,"stream":true})"));
+    client.read_until("data: ");
+  }
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return line.find("outcome=aborted") != std::string::npos;
+  }));
+  EXPECT_THAT(line, HasSubstr(" prompt=3 "));
+  EXPECT_THAT(line, ::testing::ContainsRegex(" completion=[1-9]"));
 }
 
 TEST_F(ServerTest, AClientThatGoesAwayBehindAPipelinedRequestIsSeen) {
