@@ -99,6 +99,8 @@ def wanted(entries, prefixes):
         if not path.is_relative_to(ROOT) or path.name.endswith(SKIPPED_SUFFIXES):
             continue
         name = str(path.relative_to(ROOT))
+        if name.startswith("tests/"):
+            continue
         if not prefixes or name.startswith(tuple(prefixes)):
             yield name, entry
 

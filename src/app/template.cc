@@ -56,8 +56,7 @@ Result<Source> read_source(const std::string& source) {
 
 Result<std::string> render(const TemplateOptions& options) {
   HR_ASSIGN_OR_RETURN(Source source, read_source(options.source));
-  HR_ASSIGN_OR_RETURN(const ChatTemplate chat_template,
-                      ChatTemplate::parse(std::move(source.text)));
+  HR_ASSIGN_OR_RETURN(const ChatTemplate chat_template, ChatTemplate::parse(source.text));
   HR_ASSIGN_OR_RETURN(const boost::json::value messages, read_json(options.messages));
   if (!messages.is_array()) {
     return make_error(

@@ -74,10 +74,11 @@ class PolicyDriver {
     options.num_step_records = 1;
     const auto longest = std::ranges::max_element(workload_, {}, &LoadRequest::output_tokens);
     options.event_ring = longest == workload_.end() ? 1 : longest->output_tokens + 1;
+    auto kv = std::make_unique<KvManager>(
+        setup_.groups, setup_.num_blocks, setup_.tokens_per_block, false);
     return std::make_unique<Engine>(
         Engine::Parts{.runner = std::make_unique<BorrowedRunner>(parts_.runner),
-                      .kv = std::make_unique<KvManager>(
-                          setup_.groups, setup_.num_blocks, setup_.tokens_per_block, false),
+                      .kv = std::move(kv),
                       .tokenizer = parts_.tokenizer,
                       .metrics = nullptr,
                       .clock = parts_.clock},
@@ -121,17 +122,21 @@ class PolicyDriver {
   Status read_all() {
     const TimePoint now = parts_.clock->now();
     for (std::size_t i = first_open_; i < clients_.size(); ++i) {
-      BenchClient& client = clients_[i];
-      while (!client.ended) {
-        const std::optional<TokenEvent> event = client.handle->poll();
-        if (!event) {
-          break;
-        }
-        HR_RETURN_IF_ERROR(take(client, *event, now));
-      }
+      HR_RETURN_IF_ERROR(read(clients_[i], now));
     }
     while (first_open_ < clients_.size() && clients_[first_open_].ended) {
       ++first_open_;
+    }
+    return {};
+  }
+
+  Status read(BenchClient& client, TimePoint now) {
+    while (!client.ended) {
+      const std::optional<TokenEvent> event = client.handle->poll();
+      if (!event) {
+        break;
+      }
+      HR_RETURN_IF_ERROR(take(client, *event, now));
     }
     return {};
   }

@@ -46,7 +46,8 @@ Result<json::array> switch_batching(const ServerCore& core, const BatchingChange
     }
   }
   if (models.empty()) {
-    return error_in("model", ErrorCode::kNotFound,
+    return error_in("model",
+                    ErrorCode::kNotFound,
                     fmt::format("the model '{}' is not served here: see /v1/models", change.model));
   }
   return models;
